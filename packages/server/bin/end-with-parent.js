@@ -1,4 +1,4 @@
-// npm and npx end the shell that they have started, not what that shell runs: a service whose parent is gone would hold its ports for ever.
+// npm and npx kill the shell that they started, but not its children: a service whose parent is gone would hold its ports forever.
 export function endWithParent() {
   const parent = process.ppid;
   setInterval(() => {

@@ -1,6 +1,6 @@
 /**
- * Every error code that the service answers beside the library's own (`errors.ts` there): HTTP status, meaning, remedy.
- * This is the one table: docs/errors.md is generated from it, and the OpenAPI document lists its codes.
+ * Every error code of the service in addition to the library's (`errors.ts` there): HTTP status, meaning, remedy.
+ * This is the single table: docs/errors.md is generated from it, and the OpenAPI document lists its codes.
  * A refusal is never an error.
  */
 import type { ErrorCode as LibraryErrorCode, Mistake } from "sluice";
@@ -8,12 +8,12 @@ import { errorKinds as libraryErrors } from "sluice/internal";
 
 interface ErrorKind {
   readonly status: number;
-  /** When the service answers it. */
+  /** When the service returns it. */
   readonly meaning: string;
   readonly remedy: string;
 }
 
-/** By the part of the service that answers them. */
+/** Grouped by the part of the service that returns them. */
 export const serviceErrors = {
   http: {
     unauthorized: {
@@ -123,14 +123,15 @@ export const serviceErrors = {
     "too-busy": {
       status: 409,
       meaning:
-        "Ten other changes were made while this one was prepared (only without If-Match), sixteen large bodies are waiting already, or another draft is being tried on traffic.",
+        "Other instances made ten changes while this one was prepared (only without If-Match), sixteen large bodies are waiting already, or another draft is being tried on traffic.",
       remedy: "Try again.",
     },
     "rules-from-file": {
       status: 409,
       meaning:
         "The rules come from --rules FILE: they cannot be changed here, and have neither versions nor named tokens.",
-      remedy: "Change that file, the service reads it again; or start the service with a database.",
+      remedy:
+        "Change that file: the service reloads it. Or start without --rules, and import it: `sluice rules apply FILE`.",
     },
     "version-mismatch": {
       status: 412,
@@ -191,7 +192,7 @@ const { http, administration, proxy } = serviceErrors;
 type ServiceErrorCode = keyof typeof http | keyof typeof administration | keyof typeof proxy;
 export type ErrorCode = LibraryErrorCode | ServiceErrorCode;
 
-/** Every code that an answer of the service may carry. */
+/** Every code that a response of the service may carry. */
 export const errorKinds: Readonly<Record<ErrorCode, ErrorKind>> = {
   ...libraryErrors,
   ...http,
@@ -199,13 +200,13 @@ export const errorKinds: Readonly<Record<ErrorCode, ErrorKind>> = {
   ...proxy,
 };
 
-/** Thrown by the service, as the library throws `SluiceError`. */
+/** Thrown by the service; the counterpart of the library's `SluiceError`. */
 export class ServiceError extends Error {
   override readonly name = "ServiceError";
   readonly code: ServiceErrorCode;
   readonly status: number;
   readonly remedy: string;
-  /** Members of the problem beside the standard ones: the current version, the difference. */
+  /** Extension members of the problem: the current version, the difference. */
   readonly details: Readonly<Record<string, unknown>>;
   readonly mistakes: readonly Mistake[] = [];
 

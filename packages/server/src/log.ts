@@ -1,6 +1,6 @@
 /**
- * The log of the service: one JSON line per event on standard error, so that standard output stays for people.
- * Requests are never logged one by one: metrics count them, and a line each would cost more than the decision.
+ * The service's log: one JSON line per event on standard error; standard output is for people.
+ * Individual requests are never logged: metrics count them, and a line each would cost more than the decision.
  */
 import { type DestinationStream, destination, pino } from "pino";
 import { escapeInJson } from "./printable.js";
@@ -15,7 +15,7 @@ export interface Log {
 type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
 
 export function createLog(level: LogLevel, to: DestinationStream = destination({ fd: 2, sync: true })): Log {
-  // Fields may hold what others wrote, and people read logs on terminals.
+  // Fields may contain untrusted text, and people read logs on terminals (escape sequences).
   const safe: DestinationStream = { write: (line) => to.write(escapeInJson(line)) };
   const logger = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, safe);
   const at =

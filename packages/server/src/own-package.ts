@@ -1,6 +1,4 @@
-/**
- * This package's own files, wherever its code runs from: `src`, `dist` and `bundle` lie beside each other in it.
- */
+/** This package's own files, wherever its code runs from: `src`, `dist` and `bundle` are siblings in it. */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
@@ -11,7 +9,7 @@ export const protoFolder = fileURLToPath(new URL("../proto", import.meta.url));
 /** Built from packages/dashboard; absent in a checkout that was never built. */
 export const consoleFolder = fileURLToPath(new URL("../console", import.meta.url));
 
-/** Built from packages/guide, of docs/. */
+/** Built from packages/guide and docs/. */
 export const guideFolder = fileURLToPath(new URL("../guide", import.meta.url));
 
 export function packageVersion(): string {

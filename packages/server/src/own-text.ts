@@ -1,14 +1,14 @@
-/** Texts that are remembered, whole or by their digest. Pure. */
+/** Strings that are kept in memory, as a whole or by their digest. Pure. */
 
-/** V8 cuts a longer text out of its line without a copy: to remember it would keep the line. */
+/** V8 slices longer substrings without copying: keeping one would keep the whole line in memory. */
 const LONGEST_COPIED = 12;
 
-/** The same text, which keeps nothing else alive. */
+/** The same string, as a copy that keeps nothing else alive. */
 export function ownText(text: string): string {
   return text.length > LONGEST_COPIED ? (JSON.parse(JSON.stringify(text)) as string) : text;
 }
 
-/** For a digest: the bytes of a text, others for every other text. In UTF-8 all lone surrogates are alike. */
+/** Bytes for a digest, distinct for distinct strings: in UTF-8 all lone surrogates would be equal. */
 export function bytesOf(text: string): Buffer {
   return Buffer.from(text, LONE_SURROGATE.test(text) ? "utf16le" : "utf8");
 }

@@ -16,7 +16,7 @@ test("a text of several lines keeps its line ends, and nothing else", () => {
   expect(printableLines("a\tb\nc\rd")).toBe("a·b\nc·d");
 });
 
-test("JSON means the same afterwards, and holds no character that a terminal acts on", () => {
+test("JSON keeps its meaning, and contains no character that a terminal interprets", () => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.constantFrom(...hostile), (value, extra) => {
       const given = { value, extra };

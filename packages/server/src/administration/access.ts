@@ -1,6 +1,6 @@
 /**
- * Which role each route asks for. A route that names none does not start: forgetting it must not open it.
- * The token, or the dashboard's session cookie, is looked at before the body is read: a stranger cannot make the server parse anything.
+ * Access control: the role that each route requires. A route without one fails the start, so that forgetting it cannot open the route.
+ * The token, or the dashboard's session cookie, is checked before the body is read: strangers cannot make the server parse anything.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Role } from "../configuration/repository/rule-repository.js";
@@ -14,7 +14,7 @@ const ranks: Readonly<Record<Role, number>> = { viewer: 0, editor: 1, admin: 2 }
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** The least role that may call the route; `anyone` for signing in and out. */
+    /** The minimum role to call the route; `anyone` for signing in and out. */
     role?: Role | "anyone";
   }
 }
@@ -32,7 +32,7 @@ export function guard(app: FastifyInstance, options: Pick<AdministrationOptions,
     if (caller === undefined) {
       const { authorization, cookie } = request.headers;
       const credential = authorization === undefined ? sessionCookieOf(cookie) && "session" : "bearer";
-      // Without either nothing was tried: the dashboard asks who is signed in before anybody is.
+      // Without any credential this is no failed attempt: the dashboard checks its session before anyone has signed in.
       if (credential) refuseFailure(reply, await options.noteFailure?.(request, credential));
       throw new ServiceError("unauthorized", "authorization: expected Bearer and an admin token");
     }
@@ -43,7 +43,7 @@ export function guard(app: FastifyInstance, options: Pick<AdministrationOptions,
   });
 }
 
-/** A token wins over a cookie: it is never sent by a browser on its own. */
+/** A token takes precedence over a cookie: browsers never send one on their own. */
 async function callerBehind(request: FastifyRequest, tokens: Tokens): Promise<Caller | undefined> {
   const { authorization, cookie } = request.headers;
   const session = authorization === undefined ? sessionCookieOf(cookie) : undefined;
@@ -53,7 +53,7 @@ async function callerBehind(request: FastifyRequest, tokens: Tokens): Promise<Ca
   return caller;
 }
 
-/** Whether what a request carried would let it in now. For a stream, which goes on after its token was looked at. */
+/** Whether the request's credential would still be accepted. For a stream, which outlives the check at its start. */
 export async function isStillKnown(request: FastifyRequest, tokens: Tokens): Promise<boolean> {
   return await callerBehind(request, tokens).then(
     (caller) => caller !== undefined,
@@ -61,10 +61,10 @@ export async function isStillKnown(request: FastifyRequest, tokens: Tokens): Pro
   );
 }
 
-/** Throws where an address has failed too often: `waitSeconds` is what `noteFailure` resolved with. */
+/** Throws if an address has failed too often: `waitSeconds` is the result of `noteFailure`. */
 export function refuseFailure(reply: FastifyReply, waitSeconds: number | undefined): void {
   if (waitSeconds === undefined) return;
-  // A guess then costs a connection.
+  // So each guess costs a connection.
   reply.header("retry-after", waitSeconds).header("connection", "close");
   throw new ServiceError(
     "too-many-attempts",
@@ -72,7 +72,7 @@ export function refuseFailure(reply: FastifyReply, waitSeconds: number | undefin
   );
 }
 
-/** The authenticated caller. Every route is behind the guard. */
+/** The authenticated caller. All routes are guarded, so there is always one. */
 export function callerOf(request: FastifyRequest): Caller {
   return callers.get(request)!;
 }

@@ -1,11 +1,11 @@
 /**
- * The admin API under /admin/v1. It changes rules through the configuration and never sits on the check path.
+ * The admin API under /admin/v1. It changes rules through the configuration and is never on the check path.
  *
- * The life of a request, and the exit of each step:
+ * The life of a request, and the error exit of each step:
  *   token     before the body is read       401 `unauthorized`, 403 `forbidden`, 429 `too-many-attempts`
- *   page      with the session cookie       403 `cross-origin`
+ *   origin    with the session cookie       403 `cross-origin`
  *   body      JSON, bounded                 413 `body-too-large`, 415 `unsupported-media-type`
- *   schema    unknown or wrong fields       400 `invalid-request`; a rule's mistakes 400 `invalid-rules`, all of them
+ *   schema    no unknown or wrong fields    400 `invalid-request`; a rule's mistakes 400 `invalid-rules`, all of them
  *   change    one version, or nothing       412 `version-mismatch`, 409 ..., 503 `database-unavailable`
  */
 import type { FastifyInstance } from "fastify";
@@ -39,18 +39,16 @@ export { openTokens, readFirstToken, type Tokens } from "./tokens.js";
 export async function registerAdministration(app: FastifyInstance, options: AdministrationOptions): Promise<void> {
   await app.register(
     async (admin) => {
-      // Set again: an unknown path under the prefix asks for a token too.
+      // Set again in this scope, so that unknown paths under the prefix require a token too.
       admin.setNotFoundHandler(answerNotFound);
       admin.setValidatorCompiler(validatorCompiler as never);
-      // The schemas of answers describe them; they do not cut them.
+      // Response schemas are documentation only; they do not strip fields.
       admin.setSerializerCompiler(() => JSON.stringify);
-      const placeOf = (ruleId: string): number => {
-        const { rules } = options.configuration.current;
-        const at = rules.findIndex(({ id }) => id === ruleId);
-        return at < 0 ? rules.length : at;
-      };
-      acceptJson(admin, largeBodies(placeOf));
-      // Answers hold rules, keys and tokens: no cache keeps them, and no browser takes them for something else.
+      acceptJson(
+        admin,
+        largeBodies(() => options.configuration.current.rules),
+      );
+      // Responses contain rules, keys and tokens: no caching, no MIME sniffing.
       admin.addHook("onRequest", async (_request, reply) => {
         reply.header("cache-control", "no-store").header("x-content-type-options", "nosniff");
       });

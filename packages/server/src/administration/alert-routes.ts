@@ -1,4 +1,4 @@
-/** Alerts: those that fire and those that are over; acknowledging and silencing them; the policy that says which fire, and where they are sent. */
+/** Alerts: listing, acknowledging and silencing them; the policy that decides which fire and where they are sent. */
 import type { FastifyInstance } from "fastify";
 import { SluiceError } from "sluice";
 import { parseDuration } from "sluice/internal";
@@ -26,12 +26,12 @@ import {
 import { type AdministrationOptions, describeRoute, ifMatchOf, tagged } from "./route.js";
 import { guardHeaders } from "./schemas.js";
 
-/** What the routes use of the alerts that are watched. */
+/** The subset of alerts that the routes use. */
 export interface AlertDesk {
   read(): Promise<AlertsView>;
-  /** Undefined where no such alert fires. */
+  /** Undefined if no such alert is firing. */
   acknowledge(id: string, given: { by: string; atMs: number; note?: string }): Promise<AlertView | undefined>;
-  /** Undefined where there is no such receiver. */
+  /** Undefined if there is no such receiver. */
   test(receiver: string, by: string): Promise<{ delivered: boolean; error?: string } | undefined>;
 }
 
@@ -72,7 +72,7 @@ export function registerAlertRoutes(app: FastifyInstance, options: Administratio
   registerPolicyRoutes(app, { policies: options.alertPolicies, desk, options });
 }
 
-/** An empty match fits every alert. A field that was left out by mistake must not mute them all. */
+/** An empty match matches every alert: a forgotten field must not silence them all. */
 function mustName(match: SilenceMatch, all: boolean): void {
   const isEmpty = Object.keys(match).length === 0;
   if (isEmpty === all) return;
@@ -193,7 +193,7 @@ function registerPolicyRoutes(
   );
 }
 
-/** Secrets are named, not shown; of a URL scheme and host. */
+/** Secrets are listed by name only; of a URL, only scheme and host are shown. */
 function shownPolicy({ version, policy, secrets }: PolicyInForce) {
   const receivers = policy.receivers.map((receiver) => {
     const kept = ownField(secrets, receiver.id) ?? {};

@@ -1,4 +1,7 @@
-/** Requests and answers about alerts. The alert policy is judged by `configuration/alert-policy-fields.ts`, which says more than a schema can. */
+/**
+ * Requests and responses about alerts. The alert policy is validated by `configuration/alert-policy-fields.ts`, which can express more than
+ * a schema.
+ */
 import Type from "typebox";
 import type { AlertPolicy } from "../configuration/alert-policy.js";
 import type { AlertsView, AlertView } from "../monitoring/views/alerts.js";

@@ -1,4 +1,4 @@
-/** The audit: what administrators did, filtered by person, rule and time, and as a file. */
+/** The audit log: what administrators did, filtered by actor, rule and time, and as a CSV file. */
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { SluiceError } from "sluice";
 import Type from "typebox";
@@ -7,7 +7,7 @@ import { type AdministrationOptions, describeRoute, pageOf, repositoryOf } from 
 import { auditExportQuery, auditList, auditQuery } from "./schemas.js";
 
 const PAGE = 500;
-/** Of one file. */
+/** Per file. */
 const MOST_EXPORTED = 50_000;
 
 export function registerAuditRoutes(app: FastifyInstance, options: AdministrationOptions): void {
@@ -89,7 +89,7 @@ function csvOf(entries: readonly AuditEntry[]): string {
   return `${["id,at,actor,action,target,details", ...rows].join("\r\n")}\r\n`;
 }
 
-/** RFC 4180. A cell that a spreadsheet would take for a formula begins with an apostrophe instead (CSV injection). */
+/** RFC 4180. A cell that a spreadsheet would interpret as a formula gets a leading apostrophe (CSV injection). */
 function cell(text: string): string {
   const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;

@@ -1,4 +1,4 @@
-/** Blocks: begun by hand, and listed. A reset lifts one (`key-routes.ts`). */
+/** Blocks: set by hand, and listed. A reset lifts a block (`key-routes.ts`). */
 import type { FastifyInstance } from "fastify";
 import { SluiceError } from "sluice";
 import { parseDuration } from "sluice/internal";

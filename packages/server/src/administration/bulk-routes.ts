@@ -1,4 +1,4 @@
-/** One change to many rules: their mode, or their tags. One version, all or nothing. */
+/** Changes the mode or the tags of many rules at once, as one version: all or nothing. */
 import type { FastifyInstance } from "fastify";
 import { type Rule, SluiceError } from "sluice";
 import Type from "typebox";
@@ -7,7 +7,7 @@ import { unknownRule } from "./promote-candidate.js";
 import { type AdministrationOptions, changeOptionsOf, describeRoute, ifMatchOf, sendApplied } from "./route.js";
 import { applied, changeQuery, guardHeaders } from "./schemas.js";
 
-/** As many as fit into a body of 64 KiB. */
+/** As many as fit in a body of 64 KiB. */
 const MOST_IDS = 900;
 const tags = Type.Optional(Type.Array(Type.String({ maxLength: 32 }), { maxItems: 20 }));
 
@@ -65,7 +65,7 @@ function changedRules(rules: readonly Rule[], change: BulkChange): Rule[] {
   return changed;
 }
 
-/** What is the default is not written: a rule that is enabled again is as it was before. */
+/** Defaults are not written: a rule that is enabled again is identical to before. */
 function changedRule({ mode: before, tags: had = [], ...rule }: Rule, change: BulkChange): Rule {
   const { mode = before, addTags = [], removeTags = [] } = change;
   const kept = [...new Set([...had, ...addTags])].filter((tag) => !removeTags.includes(tag));

@@ -1,8 +1,6 @@
-/**
- * A cached value with a TTL of a second, for what other instances change. While it cannot be read, the last value stays.
- */
+/** Caches a value that other instances may change, with a TTL of a second. If it cannot be read, the last value stays. */
 
-/** A change made on another instance is in force here within this time. */
+/** Changes made on another instance take effect here within this time. */
 const FRESH_MS = 1_000;
 
 export class CachedValue<T> {
@@ -28,7 +26,7 @@ export class CachedValue<T> {
     return this.#value;
   }
 
-  /** The next `get` reads. */
+  /** Forces the next `get` to read. */
   expire(): void {
     this.#readAtMs = Number.NEGATIVE_INFINITY;
   }

@@ -29,7 +29,7 @@ describe("a change", () => {
   });
 });
 
-test("reading needs no header of ours, and passes from the address bar, but not from another site", () => {
+test("reading needs no CSRF header, and works from the address bar, but not from another site", () => {
   const host = own.host;
   const read = (headers: Record<string, string>) => whyForgeable({ method: "GET", headers: { host, ...headers } });
   expect([read({}), read({ "sec-fetch-site": "none" }), read({ "sec-fetch-site": "same-origin" })]).toEqual(
@@ -39,6 +39,6 @@ test("reading needs no header of ours, and passes from the address bar, but not 
   expect(read({ origin: "https://evil.example" })).toBeDefined();
 });
 
-test("a method of unknown meaning counts as a change", () => {
+test("an unknown method counts as a change", () => {
   expect(whyForgeable({ method: "PROPFIND", headers: { host: own.host } })).toBeDefined();
 });

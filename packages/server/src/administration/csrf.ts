@@ -1,10 +1,10 @@
 /**
- * CSRF protection of the dashboard's session. A browser adds the cookie to any request to this host, also from a foreign page;
+ * CSRF protection of the dashboard's session. Browsers add the cookie to any request to this host, even from a foreign page;
  * `SameSite=Strict` keeps other sites out, but another port of the same host is the same site.
- * Three defences, each of which alone would do in a browser that follows the standards:
+ * Three defences, each sufficient on its own in a standards-compliant browser:
  *   the cookie is SameSite=Strict            browsers do not send it from other sites
- *   `x-sluice-dashboard` on every change     a form cannot set it; a foreign script needs a CORS preflight, which is not answered
- *   Sec-Fetch-Site, or Origin against Host   the browser itself names the page's origin
+ *   `x-sluice-dashboard` on every change     forms cannot set it; a foreign script needs a CORS preflight, which is not answered
+ *   Sec-Fetch-Site, or Origin against Host   set by the browser itself, not by the page
  */
 import type { IncomingHttpHeaders } from "node:http";
 
@@ -12,7 +12,7 @@ const CSRF_HEADER = "x-sluice-dashboard";
 
 const SAFE = new Set(["GET", "HEAD"]);
 
-/** Undefined if one of our pages made the request; else the reason to refuse it. */
+/** Undefined if the request came from one of our own pages; otherwise the reason to refuse it. */
 export function whyForgeable({
   method,
   headers,
@@ -25,7 +25,7 @@ export function whyForgeable({
     return `${CSRF_HEADER}: a request with the session cookie needs it`;
   const site = headers["sec-fetch-site"];
   if (site !== undefined) {
-    // `none`: typed into the address bar. That never changes anything.
+    // `none`: entered in the address bar, which never sends a change.
     const isOwn = site === "same-origin" || (site === "none" && !isChange);
     return isOwn ? undefined : "sec-fetch-site: expected same-origin";
   }

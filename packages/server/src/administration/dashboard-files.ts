@@ -1,14 +1,15 @@
 /**
- * The dashboard's built files, served under `/`. They are read into memory at the start: a request names a key of a map, never a path on disk.
- * Only the pages in the table answer with the page itself; any other path (/v1, /admin, /metrics) is answered by its own route or is not
- * found, so that an API never answers HTML. A browser that opens a mistyped address gets 404 and the console, which names the address.
+ * Serves the dashboard's built files under `/`. They are loaded into memory at startup: a request looks up a key in a map, never a path on
+ * disk.
+ * Only the pages in the table return the dashboard; all other paths (/v1, /admin, /metrics) are answered by their own routes or are not
+ * found, so that an API never returns HTML. A browser that opens a mistyped URL gets a 404 with the console, which shows the URL.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { ConfigurationLog } from "../configuration/configuration.js";
 import { dashboardHeaders } from "../http/security-headers.js";
 import { readFiles, sendFile } from "../http/static-files.js";
 
-/** Pages of the dashboard; each may have paths below it. `packages/dashboard/src/app.tsx` shows them. */
+/** The dashboard's pages; each may have sub-paths. Implemented in `packages/dashboard/src/app.tsx`. */
 const pages = [
   "rules",
   "new-rule",
@@ -25,7 +26,7 @@ const pages = [
   "tokens",
 ] as const;
 
-/** First parts of paths that programs call. */
+/** First path segments used by programs. */
 const programs = new Set(["v1", "admin", "docs", "metrics", "assets", "openapi.json"]);
 
 export function registerDashboard(
@@ -52,11 +53,11 @@ export function registerDashboard(
   });
 }
 
-/** A person opens an address: browsers name text/html then, and only then. */
+/** Whether a person opens a page: browsers accept text/html then, and only then. */
 function isVisit({ method, url, headers: { accept = "" }, server }: FastifyRequest): boolean {
   const path = url.split("?", 1)[0]!;
   if (method !== "GET" && method !== "HEAD") return false;
-  // A path that answers other methods is one of an API.
+  // A path that supports other methods belongs to an API.
   return /\btext\/html\b/i.test(accept) && !programs.has(path.split("/", 2)[1]!) && server.methodsOf(path).length === 0;
 }
 

@@ -1,7 +1,7 @@
 /**
- * Sessions that were signed out before their time. Kept until that time is over, where all instances look: in the database; with rules from a
- * file, in the data folder, which the workers of an instance share.
- * Sign-out never fails: what cannot be written holds here at once, and is written when the database answers again.
+ * Sessions that were signed out before they expired. Kept until they would have expired, where all instances can see them: in the database;
+ * with rules from a file, in the data folder, which an instance's workers share.
+ * Sign-out never fails: if it cannot be written it takes effect here at once, and is written when the database is back.
  */
 import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ export class EndedSessions {
   readonly #keeper: Keeper;
   readonly #log: ConfigurationLog;
   readonly #kept: CachedValue<readonly EndedSession[]>;
-  /** Ended here, and not yet read back. */
+  /** Ended on this instance and not stored yet. */
   #own: readonly EndedSession[] = [];
 
   constructor(options: { repository: RuleRepository | undefined; dataFolder: string; log: ConfigurationLog }) {
@@ -43,7 +43,7 @@ export class EndedSessions {
     return this.#own.some(isIt) || (await this.#kept.get()).some(isIt);
   }
 
-  /** First what is not yet kept, then all that is. */
+  /** Stores what is pending, then reads everything. */
   async #read(): Promise<readonly EndedSession[]> {
     for (const ended of this.#own) {
       await this.#keeper.endSession(ended);
@@ -53,7 +53,9 @@ export class EndedSessions {
   }
 }
 
-/** One JSON line each. Appended, so that workers which write at the same time lose nothing; those that are over are dropped at the start. */
+/**
+ * One JSON line each. Appended, so that concurrent writes by workers do not overwrite each other; expired entries are dropped at startup.
+ */
 function inFile(file: string): Keeper {
   const isLive = ({ endsAtMs }: EndedSession): boolean => endsAtMs > Date.now();
   const found = linesOf(file);

@@ -1,4 +1,7 @@
-/** Keys: what the rules say of one, without charging it, and forgetting it. Keys are spelled from literal values: never a pattern, never a scan. */
+/**
+ * Keys: shows what the rules would decide for one, without charging it, and resets it. Keys are built from literal values: never a pattern,
+ * never a scan.
+ */
 import type { FastifyInstance } from "fastify";
 import { callerOf } from "./access.js";
 import { type AdministrationOptions, describeRoute } from "./route.js";
@@ -49,7 +52,7 @@ export function registerKeyRoutes(app: FastifyInstance, options: AdministrationO
   );
 }
 
-/** The change stands even if it cannot be recorded; an operator in an outage must be able to free a customer. */
+/** The change stands even if it cannot be audited: in an outage, an operator must still be able to unblock a customer. */
 export async function recordKeyChange(
   { configuration, log }: AdministrationOptions,
   actor: string,

@@ -1,35 +1,39 @@
 /**
- * Rule documents in: bodies above 64 KiB are parsed and judged on a thread of their own, because parsing eight megabytes on the event
- * loop would hold up every check. The rule table judges rules, not the schemas: it names every mistake.
+ * Large rule documents: a worker thread parses, validates and compares bodies above 64 KiB, because parsing eight megabytes on the event
+ * loop would hold up every check. The rule table validates rules, not the schemas: it names every mistake.
  */
 import type { FastifyRequest, FastifySchemaCompiler } from "fastify";
-import { invalidRules, type Mistake } from "sluice";
-import { TimeSlice } from "sluice/internal";
+import { invalidRules, type Mistake, type Rule } from "sluice";
 import type { TSchema } from "typebox";
-import { readDocument } from "../configuration/document-text.js";
+import { documentOf } from "../configuration/document-text.js";
+import { PreparedDocument, readValidated } from "../configuration/draft.js";
 import { readBodyInWorker } from "../configuration/rule-worker.js";
 import { BODY_LIMIT, validatorCompiler as bySchema, invalidJson, type LargeBodies } from "../http/json-body.js";
 import { documentBody, ruleBody } from "./schemas.js";
 
-/** `placeOf`: where in the document a rule of that id stands, or would be added. */
-export function largeBodies(placeOf: (id: string) => number): LargeBodies {
+/** `rulesInForce`: what a document is compared with. */
+export function largeBodies(rulesInForce: () => readonly Rule[]): LargeBodies {
   return {
     // Smaller ones are parsed in a millisecond or two.
     aboveBytes: BODY_LIMIT,
     async read({ params }: FastifyRequest, body: Buffer): Promise<unknown> {
       const { id } = params as { id?: string };
-      const read = await readBodyInWorker(body, id);
+      const base = rulesInForce();
+      const read = await readBodyInWorker(id === undefined ? { body, base: await documentOf(base) } : { body, id });
       if ("unreadable" in read) throw invalidJson(read.unreadable);
       if ("mistakes" in read) {
-        throw invalidRules(id === undefined ? read.mistakes : moved(read.mistakes, `rules[${placeOf(id)}]`));
+        throw invalidRules(id === undefined ? read.mistakes : moved(read.mistakes, `rules[${placeOf(id, base)}]`));
       }
-      const { rules } = (await readDocument(Buffer.from(read.document).toString(), new TimeSlice())) as {
-        rules: unknown[];
-      };
-      if (id !== undefined) return rules[0];
-      return { rules, ...(read.version !== undefined && { version: read.version }) };
+      if (id !== undefined) return (await readValidated(read.document))[0];
+      return new PreparedDocument({ ...read, base, diff: read.diff! });
     },
   };
+}
+
+/** Where in the document a rule of that id stands, or would be added. */
+function placeOf(id: string, rules: readonly Rule[]): number {
+  const at = rules.findIndex((rule) => rule.id === id);
+  return at < 0 ? rules.length : at;
 }
 
 /** The thread reads the rule as a document of its own: its mistakes move to where it stands. */

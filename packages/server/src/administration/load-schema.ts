@@ -1,4 +1,4 @@
-/** The answer of `GET /admin/v1/load`; the shape is that of `monitoring/views/load.ts`. */
+/** The response of `GET /admin/v1/load`, in the shape of `monitoring/views/load.ts`. */
 import Type from "typebox";
 
 const count = Type.Number({ minimum: 0 });

@@ -1,7 +1,6 @@
 /**
- * Makes a rule's candidate its live numbers. The layers combine as docs/rules.md says for a candidate: its fields win, `window` and
- * `refill` displace each other, and what the algorithm in force does not know is left out. Pure; the result is validated by
- * whoever applies it.
+ * Promotes a rule's candidate to its live numbers. Combines the layers as docs/rules.md defines for a candidate: its fields win, `window`
+ * and `refill` replace each other, and fields unknown to the resulting algorithm are dropped. Pure; the caller validates the result.
  */
 import { type AlgorithmName, type Rule, ruleJsonSchema, SluiceError } from "sluice";
 import { ServiceError } from "../errors.js";
@@ -28,7 +27,7 @@ function promoted({ candidate = {}, ...rule }: Rule): Rule {
   const numbers: Fields = { ...below, ...candidate, algorithm };
   for (const name of fieldsUnknownTo(algorithm)) delete numbers[name];
 
-  // An override may hold fields that only the old algorithm knew; a variant may still need them.
+  // An override may have fields that only the old algorithm knew; a variant may still need them.
   const algorithms = [algorithm, ...(rule.variants ?? []).map((variant) => variant.algorithm ?? algorithm)];
   const unknownToAll = fieldsUnknownTo(algorithm).filter((name) =>
     algorithms.every((one) => fieldsUnknownTo(one).includes(name)),
@@ -43,12 +42,12 @@ function promoted({ candidate = {}, ...rule }: Rule): Rule {
   return numbers as unknown as Rule;
 }
 
-/** From the rule schema, which says for each algorithm what it refuses. */
+/** From the rule schema, which lists for each algorithm the fields it refuses. */
 function fieldsUnknownTo(algorithm: AlgorithmName): string[] {
   const { allOf } = ruleJsonSchema() as {
     allOf: { if: { properties: { algorithm: { const: string } } }; then: { properties: Record<string, unknown> } }[];
   };
   const refusal = allOf.find((one) => one.if.properties.algorithm.const === algorithm);
-  // Others are narrowed, not refused.
+  // Schemas other than `false` narrow a field rather than refuse it.
   return Object.entries(refusal?.then.properties ?? {}).flatMap(([name, schema]) => (schema === false ? [name] : []));
 }

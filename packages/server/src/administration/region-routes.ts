@@ -1,4 +1,4 @@
-/** The regions that share the global store: traffic, units, round trip, cut off or not. */
+/** The regions that share the global store: traffic, units, round trip, and whether they are cut off. */
 import type { FastifyInstance } from "fastify";
 import { ServiceError } from "../errors.js";
 import { type AdministrationOptions, describeRoute } from "./route.js";

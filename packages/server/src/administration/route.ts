@@ -1,4 +1,4 @@
-/** Shared by the routes of the admin API: their options, the guard of a change, pagination, and the answer to a change. */
+/** Shared by the admin API's routes: their options, version guard, pagination, and the response to a change. */
 import type { FastifyReply, FastifyRequest, RouteShorthandOptions } from "fastify";
 import { type Limiter, type Mistake, SluiceError } from "sluice";
 import type { TSchema } from "typebox";
@@ -24,10 +24,10 @@ export interface AdministrationOptions {
   readonly configuration: Configuration;
   readonly limiter: Limiter;
   readonly tokens: Tokens;
-  /** Absent: people sign in with tokens alone. */
+  /** Absent: sign-in with tokens only. */
   readonly sso?: SingleSignOn | undefined;
   readonly log: ConfigurationLog;
-  /** The figures of the traffic; absent where monitoring is off. */
+  /** Traffic figures; absent if monitoring is off. */
   readonly figures?: Figures | undefined;
   /** Recorded traffic to try drafts on. */
   readonly traffic?: Traffic | undefined;
@@ -35,13 +35,13 @@ export interface AdministrationOptions {
   readonly readBlockedKeys?: ((rule?: string) => Promise<BlockedKeysView>) | undefined;
   readonly readRegions?: (() => Promise<RegionsView>) | undefined;
   readonly alerts?: AlertDesk | undefined;
-  /** What people set about alerts; absent where monitoring is off. */
+  /** The alert policy; absent if monitoring is off. */
   readonly alertPolicies?: AlertPolicies | undefined;
-  /** The price table of the LLM gateway, in dollars per million tokens. */
+  /** The LLM gateway's price table, in dollars per million tokens. */
   readonly prices?: readonly ModelPrice[] | undefined;
-  /** The attribute `region` of requests that name none. */
+  /** Default for the attribute `region`. */
   readonly region?: string | undefined;
-  /** Notes a failed authentication. Resolves with the seconds to wait where its address has failed too often, after holding the answer back. */
+  /** Records a failed authentication. If the address has failed too often, resolves after a delay, with the seconds to wait. */
   readonly noteFailure?: (request: FastifyRequest, credential: Credential) => Promise<number | undefined>;
 }
 
@@ -55,14 +55,14 @@ interface RouteDescription {
   readonly reply?: TSchema;
   /** Default: JSON. */
   readonly replyType?: string;
-  /** As JSON, where a caller may ask for that instead of `replyType`. */
+  /** An alternative to `replyType` that callers can request. */
   readonly replyAsJson?: TSchema;
   /** Default 200. */
   readonly status?: number;
   readonly bodyLimit?: number;
-  /** Default: those with a body. */
+  /** Default: true for routes with a body. */
   readonly isChange?: boolean;
-  /** Beside those of all routes of its kind. */
+  /** In addition to those of all routes of its kind. */
   readonly errors?: readonly ErrorCode[];
 }
 
@@ -80,7 +80,7 @@ function errorsOf({ headers, body, isChange = body !== undefined, errors = [] }:
   const codes = [...ofEveryRoute, ...(isChange ? ofChanges : []), ...errors];
   return {
     ...problemResponses(codes),
-    // If-Match is the one header that routes read.
+    // If-Match is the only header that routes read.
     ...(headers !== undefined && problemResponses(["version-mismatch"], versionMismatch)),
   };
 }
@@ -99,7 +99,7 @@ export function describeRoute(description: RouteDescription): RouteShorthandOpti
     tags: ["administration"],
     summary,
     description: role === "anyone" ? "Needs no token." : `Role: ${role}.`,
-    // Either opens the route.
+    // Either one is sufficient.
     security: role === "anyone" ? [] : [{ adminToken: [] }, { session: [] }],
     ...parts,
     response: {
@@ -119,7 +119,7 @@ export function pageOf(request: FastifyRequest): Page {
   return { before: before === undefined ? undefined : Number(before), limit: size };
 }
 
-/** The version in `If-Match: "7"` (weak and unquoted forms too); undefined if absent or `*`, which any version satisfies. */
+/** The version in `If-Match: "7"` (also weak or unquoted); undefined if absent or `*`, which matches any version. */
 export function ifMatchOf(request: FastifyRequest): number | undefined {
   const given = request.headers["if-match"];
   if (given === undefined || given.trim() === "*") return undefined;

@@ -5,12 +5,13 @@
  */
 import type { FastifyInstance } from "fastify";
 import { type Rule, SluiceError } from "sluice";
-import { TimeSlice } from "sluice/internal";
-import { MAX_DOCUMENT_BYTES, writeDocument } from "../configuration/document-text.js";
+import { runInSlices } from "sluice/internal";
+import { documentOf, MAX_DOCUMENT_BYTES } from "../configuration/document-text.js";
+import { PreparedDocument } from "../configuration/draft.js";
 import { callerOf } from "./access.js";
 import { promoteCandidate, unknownRule } from "./promote-candidate.js";
 import { type AdministrationOptions, changeOptionsOf, describeRoute, ifMatchOf, sendApplied, tagged } from "./route.js";
-import { conflictingRules, countersBeginAnew } from "./rule-warnings.js";
+import { countersBeginAnew, findingConflicts } from "./rule-warnings.js";
 import { applied, changeQuery, document, documentBody, guardHeaders, rule, ruleBody, ruleId } from "./schemas.js";
 import { unseenAttributes } from "./unseen-attributes.js";
 
@@ -33,11 +34,10 @@ function registerReads(app: FastifyInstance, { configuration }: AdministrationOp
     describeRoute({ role: "viewer", summary: "The rules in force", reply: document }),
     async (_, reply) => {
       const { rules, version } = configuration.current;
-      // In slices: stringifying ten thousand rules at once would hold up checks.
-      const text = await writeDocument(rules, new TimeSlice());
+      const document = await documentOf(rules);
       return tagged(reply, version)
         .type("application/json")
-        .send(`{"version":${version},${text.slice(1)}`);
+        .send(Buffer.concat([Buffer.from(`{"version":${version},`), document.subarray("{".length)]));
     },
   );
 
@@ -107,7 +107,7 @@ function registerWrites(app: FastifyInstance, { configuration, figures, region }
       const seen = await figures?.readAttributes();
       return sendApplied(reply, result, [
         ...(seen === undefined ? [] : unseenAttributes(written, seen, region)),
-        ...conflictingRules(written, others),
+        ...(await runInSlices(findingConflicts(written, others))),
         ...countersBeginAnew(
           others.find((one) => one.id === id),
           written,
@@ -164,11 +164,16 @@ function registerRemovalAndPromotion(app: FastifyInstance, { configuration }: Ad
 
 /** The answer of GET /rules may be sent back as it is: its version then guards the change (optimistic locking). */
 function guardedDocument(body: unknown): { document: unknown; version: number | undefined } {
+  if (body instanceof PreparedDocument) return { document: body, version: versionIn(body.version) };
   if (typeof body !== "object" || body === null || Array.isArray(body) || !Object.hasOwn(body, "version")) {
     return { document: body, version: undefined };
   }
   const { version, ...document } = body as { version: unknown };
-  if (Number.isSafeInteger(version)) return { document, version: version as number };
+  return { document, version: versionIn(version ?? null) };
+}
+
+function versionIn(version: unknown): number | undefined {
+  if (version === undefined || Number.isSafeInteger(version)) return version as number | undefined;
   throw new SluiceError("invalid-request", `version: expected a version's number, got ${JSON.stringify(version)}`);
 }
 

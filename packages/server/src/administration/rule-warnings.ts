@@ -1,25 +1,29 @@
 /**
- * Warns of a rule that is valid and most likely not meant: one that never decides because another is stricter, one that makes another
- * needless, and a change after which counters begin anew. Pure.
- * Silent where the rules alone do not decide it: another algorithm or window, overrides, variants, patterns that neither equal nor contain.
+ * Warns about rules that are valid but probably unintended: one that never decides because another is stricter, one that makes another
+ * redundant, and a change that resets counters. Pure.
+ * Silent if the rules alone do not determine it: different algorithms or windows, overrides, variants, patterns that are neither equal nor
+ * nested.
  */
 import type { Mistake, Rule } from "sluice";
-import { parseDuration } from "sluice/internal";
+import { parseDuration, type Sliced, Stride } from "sluice/internal";
 
 const MOST_WARNINGS = 5;
 
 interface Comparable {
   readonly limit: number;
   readonly windowMs: number;
-  /** As it is written. */
+  /** In its original notation. */
   readonly window: string;
 }
 
-export function conflictingRules(written: Rule, rules: readonly Rule[]): Mistake[] {
+/** In slices: among tens of thousands of rules the search takes a tenth of a second. */
+export function* findingConflicts(written: Rule, rules: readonly Rule[]): Sliced<Mistake[]> {
   const own = comparable(written);
   if (own === undefined) return [];
+  const stride = new Stride();
   const warnings: Mistake[] = [];
   for (const other of rules) {
+    if (stride.isOver()) yield;
     if (warnings.length === MOST_WARNINGS) break;
     if (other.id === written.id || other.algorithm !== written.algorithm || !isSameKey(other, written)) continue;
     const its = comparable(other);
@@ -30,7 +34,10 @@ export function conflictingRules(written: Rule, rules: readonly Rule[]): Mistake
   return warnings;
 }
 
-/** Fields of rules whose numbers alone decide. Any other (overrides, variants, burst, cost …) may change which of two rules refuses first. */
+/**
+ * The fields of rules that are determined by their numbers. Any other (overrides, variants, burst, cost …) may change which of two rules
+ * refuses first.
+ */
 const plainFields: ReadonlySet<string> = new Set([
   "id",
   "description",
@@ -79,7 +86,7 @@ function conflict({ written, own, other, its }: Pair): string | undefined {
   return undefined;
 }
 
-/** Whether every request that `inner` matches is surely matched by `outer`. */
+/** Whether every request matched by `inner` is certainly matched by `outer`. */
 function covers(outer: Rule["match"] = {}, inner: Rule["match"] = {}): boolean {
   return Object.entries(outer).every(([name, value]) => {
     if (!Object.hasOwn(inner, name)) return false;
@@ -95,7 +102,7 @@ function contains(outer: unknown, inner: unknown): boolean {
   return outer.endsWith("/**") && isPlain && inner.startsWith(outer.slice(0, -2));
 }
 
-/** Fields whose change gives the counters other names, or another stored form. */
+/** Warns if the change renames the counters or alters their stored form, so that they start from zero. */
 export function countersBeginAnew(before: Rule | undefined, written: Rule): Mistake[] {
   if (before === undefined) return [];
   const anew = "counters begin anew: what keys have used so far is forgotten";

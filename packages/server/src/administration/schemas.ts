@@ -1,18 +1,18 @@
-/** Requests and answers of the admin API, described once: these schemas validate requests and are the OpenAPI document. */
+/** Requests and responses of the admin API: these schemas validate requests and generate the OpenAPI document. */
 import { type Explanation, type Rule, ruleJsonSchema } from "sluice";
 import Type from "typebox";
 import { problemMembers } from "../http/problem-schema.js";
 
-/** Unknown fields are refused: a misspelt name would otherwise be passed over in silence. */
+/** Unknown fields are refused: a misspelt name would otherwise be ignored silently. */
 const exact = { additionalProperties: false } as const;
 
-/** Made from the table that validates rules. Bodies of it are judged by that table, which says more than a schema can. */
+/** Generated from the rule table. Request bodies are validated by that table, which can express more than a schema. */
 export const rule = Type.Unsafe<Rule>({
   title: "Rule",
   ...ruleJsonSchema(),
   description: "A rule; see docs/rules.md.",
 });
-/** The id stands in the path, and may be left out of the body. */
+/** The id is in the path, so it is optional in the body. */
 export const ruleBody = Type.Unsafe<Rule>({
   ...ruleJsonSchema(),
   required: ["key", "algorithm", "limit"],
@@ -24,7 +24,7 @@ const rules = Type.Array(rule);
 const version = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 const text = Type.String();
 
-/** Parameters arrive as text. */
+/** Query parameters arrive as text. */
 const digits = (description: string) => Type.String({ pattern: "^[0-9]{1,15}$", description });
 const message = Type.Optional(
   Type.String({ maxLength: 1_000, description: "Why; kept with the version and in the audit." }),
@@ -59,7 +59,7 @@ export const versionsQuery = Type.Object(
   },
   exact,
 );
-/** Other headers come too: this is not `exact`. */
+/** Not `exact`, as requests have other headers too. */
 export const guardHeaders = Type.Object({
   "if-match": Type.Optional(
     Type.String({
@@ -107,7 +107,10 @@ export const sessionBody = Type.Object(
   { ...exact, title: "SignIn" },
 );
 const role = Type.Union([Type.Literal("viewer"), Type.Literal("editor"), Type.Literal("admin")]);
-export const session = Type.Object({ name: text, role }, { title: "Session" });
+export const session = Type.Object(
+  { name: text, role, rulesFrom: Type.Optional(Type.Literal("file")) },
+  { title: "Session" },
+);
 export const tokenBody = Type.Object(
   {
     name: Type.String({ pattern: "^[A-Za-z0-9][A-Za-z0-9@._-]{0,63}$" }),
@@ -208,7 +211,7 @@ export const auditList = Type.Object(
   { title: "AuditList" },
 );
 export const document = Type.Object({ version, rules }, { title: "RuleDocument" });
-/** Bodies may also be the list alone; a `version` in it guards like If-Match. */
+/** Bodies may also be just the list; a `version` in the body acts like If-Match. */
 export const documentBody = Type.Object({ version: Type.Optional(version), rules }, { title: "RuleDocumentRequest" });
 export const resetReply = Type.Object({ reset: Type.Boolean() }, { title: "ResetAnswer" });
 export const blockReply = Type.Object(

@@ -1,6 +1,4 @@
-/**
- * Signing in and out of the dashboard. A token comes in once and goes out as a cookie that only the browser itself can read.
- */
+/** Signing in and out of the dashboard. A token is exchanged for an HttpOnly cookie, which scripts cannot read. */
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { ServiceError } from "../errors.js";
 import { callerOf, refuseFailure } from "./access.js";
@@ -11,8 +9,10 @@ import { claimedSession, sessionCookie, sessionCookieOf } from "./sessions.js";
 
 export function registerSessionRoutes(
   app: FastifyInstance,
-  { tokens, noteFailure }: Pick<AdministrationOptions, "tokens" | "noteFailure">,
+  { tokens, noteFailure, configuration }: Pick<AdministrationOptions, "tokens" | "noteFailure" | "configuration">,
 ): void {
+  // The console hides actions that could only be refused.
+  const rules = configuration.repository === undefined ? ({ rulesFrom: "file" } as const) : {};
   app.post<{ Body: { token: string } }>(
     "/session",
     describeRoute({
@@ -30,7 +30,9 @@ export function registerSessionRoutes(
         throw new ServiceError("unauthorized", "token: not known here");
       }
       const { value, name, role } = opened;
-      return reply.header("set-cookie", sessionCookie({ value, isSecure: isSecure(request) })).send({ name, role });
+      return reply
+        .header("set-cookie", sessionCookie({ value, isSecure: isSecure(request) }))
+        .send({ name, role, ...rules });
     },
   );
 
@@ -39,7 +41,7 @@ export function registerSessionRoutes(
     describeRoute({ role: "viewer", summary: "The signed-in name and role", reply: session }),
     async (request) => {
       const { name, role } = callerOf(request);
-      return { name, role };
+      return { name, role, ...rules };
     },
   );
 
@@ -60,7 +62,7 @@ export function registerSessionRoutes(
   registerSessionList(app, tokens);
 }
 
-/** Sessions of the dashboard: one's own, for an admin everybody's; each can be ended. */
+/** The dashboard's sessions: one's own, for admins everyone's; each can be ended. */
 function registerSessionList(app: FastifyInstance, tokens: AdministrationOptions["tokens"]): void {
   app.get(
     "/sessions",
@@ -99,7 +101,7 @@ function registerSessionList(app: FastifyInstance, tokens: AdministrationOptions
   );
 }
 
-/** Under TLS, also where that ends in front of us: the browser tells the scheme in its Origin. */
+/** Whether the browser uses TLS, even if a proxy terminates it: the Origin header contains the scheme. */
 function isSecure({ protocol, headers }: FastifyRequest): boolean {
   return protocol === "https" || headers.origin?.startsWith("https:") === true;
 }

@@ -1,30 +1,30 @@
 /**
- * Sign-in sessions of the dashboard: a signed cookie instead of the token itself, so that no script of a page can ever read a token.
- * In: a caller whose token was just checked, or the cookie of a later request. Out: the cookie's value, or whose session it is.
+ * The dashboard's sign-in sessions: a signed cookie instead of the token itself, so that no page script can ever read a token.
+ * In: a caller whose token was just checked, or the cookie of a later request. Out: the cookie's value, or the session's owner.
  *
- * A session itself is not stored. The value names the token, its end and an id; the signature covers them and the token's hash, under a key
- * made from the first token. So a session ends when its token is deleted or replaced, works on every worker and on every instance that was
- * given the same first token, and cannot be forged from a copy of the database. Only sessions that are signed out before their time are
- * stored, by id (`ended-sessions.ts`). docs/decisions/0013 says what else was thought of.
+ * Sessions are not stored. The cookie contains the token's name, an expiry and an id; the signature covers them and the token's hash, with
+ * a key derived from the first token. So a session ends when its token is deleted or replaced, works on every worker and every instance
+ * with the same first token, and cannot be forged from a copy of the database. Only sessions signed out early are stored, by id
+ * (`ended-sessions.ts`). docs/decisions/0013 discusses the alternatives.
  */
 import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
 import { stringifySetCookie } from "cookie";
 import type { Role } from "../configuration/repository/rule-repository.js";
 import { cookieValue } from "../http/cookies.js";
 
-/** A working day: a browser that stays open must sign in again tomorrow. */
+/** A working day: a browser left open must sign in again tomorrow. */
 const SESSION_MS = 12 * 3_600_000;
 const SESSION_COOKIE = "sluice-session";
 
-/** A signed cookie is this long at most: names have 64 characters. */
+/** Upper bound for a signed cookie: names have at most 64 characters. */
 const LONGEST_VALUE = 512;
 
 export interface Session {
-  /** Random: two sessions of one token can be ended one by one. */
+  /** Random, so that sessions of the same token can be ended individually. */
   readonly id: string;
   readonly name: string;
   readonly endsAtMs: number;
-  /** Of a person who came by single sign-on; the role of others is their token's. */
+  /** For single sign-on; otherwise the role is the token's. */
   readonly role?: Role;
 }
 
@@ -49,7 +49,7 @@ export function signSession(
   return `${told}.${signatureOf(told, secrets).toString("base64url")}`;
 }
 
-/** The claims of a cookie, not verified yet: the name selects the hash that verifies its signature. */
+/** A cookie's claims, not verified yet: the name selects the hash that verifies its signature. */
 export function claimedSession(value: string): Session | undefined {
   if (value.length > LONGEST_VALUE) return undefined;
   try {
@@ -75,12 +75,12 @@ function signatureOf(told: string, { key, tokenHash }: { key: SessionKey; tokenH
   return createHmac("sha256", key).update(tokenHash).update(told).digest();
 }
 
-/** The value of the session cookie in a `Cookie` header. */
+/** The session cookie's value in a `Cookie` header. */
 export function sessionCookieOf(header: string | undefined): string | undefined {
   return cookieValue(header, SESSION_COOKIE) || undefined;
 }
 
-/** `Path=/admin`: the data plane and whatever else shares the host never sees it. An empty value deletes it. */
+/** `Path=/admin` hides it from the data plane and anything else on the host. An empty value deletes the cookie. */
 export function sessionCookie({ value, isSecure }: { value: string; isSecure: boolean }): string {
   const maxAge = value === "" ? 0 : SESSION_MS / 1000;
   return stringifySetCookie({

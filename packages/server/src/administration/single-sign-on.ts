@@ -1,7 +1,7 @@
 /**
- * Single sign-on by OpenID Connect: authorization code with PKCE, state and nonce; the role comes from a claim of the ID token.
- * What a sign-in must remember lies in a signed cookie of ten minutes, so that every instance can finish what another began.
- * The client library is loaded with the first sign-in.
+ * Single sign-on with OpenID Connect: authorization code flow with PKCE, state and nonce; the role comes from a claim of the ID token.
+ * The state of a sign-in is kept in a signed cookie for ten minutes, so that any instance can finish what another began.
+ * The client library is loaded on the first sign-in.
  */
 import { createHash, createHmac, hkdfSync, timingSafeEqual } from "node:crypto";
 import type { Configuration as Provider } from "openid-client";
@@ -11,25 +11,27 @@ interface SingleSignOnOptions {
   readonly issuer: URL;
   readonly clientId: string;
   readonly clientSecret?: string | undefined;
-  /** Where browsers reach the console; the provider sends them back below it. */
+  /** The console's URL as browsers reach it; the provider redirects to a path below it. */
   readonly publicUrl: string;
   readonly scopes: string;
-  /** The claim that holds roles; dots lead into objects. */
+  /** The claim that contains roles; dots descend into objects. */
   readonly roleClaim: string;
-  /** Which value of the claim is which role. */
+  /** Maps the claim's values to roles. */
   readonly roles: Readonly<Record<string, string>>;
-  /** From which the key of the cookie is made. */
+  /** The cookie's key is derived from it. */
   readonly firstToken: string;
 }
 
 interface SignedInPerson {
   readonly name: string;
   readonly role: Role;
-  /** A page of the console. */
+  /** The page of the console to open. */
   readonly to: string;
 }
 
-/** `denied`: the provider or the person said no; `expired`: begun elsewhere or too long ago; `no-role`: the claim names none. */
+/**
+ * `denied`: refused by the provider or the person; `expired`: started in another browser or too long ago; `no-role`: the claim grants none.
+ */
 type SignInFailure = "denied" | "expired" | "no-role" | "failed";
 
 export class SignInFailed extends Error {
@@ -65,12 +67,12 @@ export class SingleSignOn {
     this.#key = Buffer.from(hkdfSync("sha256", options.firstToken, "", "sluice single sign-on, 1", 32));
   }
 
-  /** Whether browsers reach the console by TLS: cookies are `Secure` then. */
+  /** Whether browsers reach the console over TLS, so that cookies must be `Secure`. */
   get isSecure(): boolean {
     return this.#options.publicUrl.startsWith("https:");
   }
 
-  /** Sessions are bound to it: another provider or client ends them. */
+  /** Sessions are bound to this: changing the provider or client ends them. */
   get bond(): Buffer {
     const { issuer, clientId } = this.#options;
     return createHash("sha256")
@@ -78,7 +80,7 @@ export class SingleSignOn {
       .digest();
   }
 
-  /** Where to send the browser, and what its cookie must hold until it is back. */
+  /** The URL to redirect the browser to, and the cookie to set until it returns. */
   async begin(to: string | undefined): Promise<{ url: string; cookie: string }> {
     const openid = await import("openid-client");
     const provider = await this.#discover();
@@ -132,7 +134,7 @@ export class SingleSignOn {
     return `${this.#options.publicUrl}${CALLBACK}`;
   }
 
-  /** Asked again after a failure. */
+  /** Cached; retried after a failure. */
   async #discover(): Promise<Provider> {
     this.#provider ??= this.#ask();
     try {
@@ -152,7 +154,7 @@ export class SingleSignOn {
       clientId,
       undefined,
       clientSecret === undefined ? openid.None() : openid.ClientSecretBasic(clientSecret),
-      // The signature of the ID token is checked even though it comes straight from the provider.
+      // Verifies the ID token's signature even though it comes directly from the provider.
       { execute: [openid.enableNonRepudiationChecks, ...insecure], timeout: TIMEOUT_SECONDS },
     );
   }
@@ -176,14 +178,14 @@ export class SingleSignOn {
   }
 }
 
-/** Only a path of this service: anything else would make the sign-in an open redirect. */
+/** Only a local path: anything else would be an open redirect. */
 function localPath(to: string | undefined): string {
   if (to === undefined || !/^\/(?![/\\])[\x21-\x7e]*$/.test(to) || to.includes("\\")) return "/";
   const base = "http://console.invalid";
   return URL.canParse(to, base) && new URL(to, base).origin === base ? to : "/";
 }
 
-/** The highest role that the claim names. */
+/** The highest role granted by the claim. */
 function roleOf(
   claims: Readonly<Record<string, unknown>>,
   { roleClaim, roles }: Pick<SingleSignOnOptions, "roleClaim" | "roles">,
@@ -203,13 +205,13 @@ function inside(value: unknown, path: readonly string[]): unknown {
   return at;
 }
 
-/** A verified mail address reads best; an unverified one anybody could have entered. */
+/** Prefers a verified mail address; anyone could have entered an unverified one. */
 function nameOf({ email, email_verified, sub }: Readonly<Record<string, unknown>>): string {
   const name = typeof email === "string" && email_verified === true ? email : String(sub);
   return `sso:${name.replace(/[^\x21-\x7e]/g, "?").slice(0, LONGEST_NAME)}`;
 }
 
-/** Codes and messages of the library; its errors hold neither codes nor tokens in these. */
+/** The library's error code and message; they contain neither authorization codes nor tokens. */
 function wordsOf(error: unknown): string {
   const { code, message } = error as { code?: string; message?: string };
   return [code, message].filter((part) => part !== undefined).join(": ");

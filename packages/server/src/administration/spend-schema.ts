@@ -1,4 +1,4 @@
-/** The answer of `GET /admin/v1/spend`; the shape is that of `monitoring/views/spend.ts`. */
+/** The response of `GET /admin/v1/spend`, in the shape of `monitoring/views/spend.ts`. */
 import Type from "typebox";
 
 const count = Type.Number({ minimum: 0 });
@@ -60,9 +60,10 @@ export const spendView = Type.Object(
       }),
     ),
     prices: Type.Optional(
-      Type.Array(Type.Object({ model: text, prompt: count, completion: count, cachedPrompt: count }), {
-        description: "Dollars per million tokens.",
-      }),
+      Type.Array(
+        Type.Object({ model: text, prompt: count, completion: count, cachedPrompt: count, cacheWrite: count }),
+        { description: "Dollars per million tokens." },
+      ),
     ),
   },
   { title: "Spend" },

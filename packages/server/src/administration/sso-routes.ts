@@ -1,4 +1,4 @@
-/** Signing in by single sign-on: to the provider, and back from it with a session. */
+/** Single sign-on routes: the redirect to the provider, and the callback that opens a session. */
 import { stringifySetCookie } from "cookie";
 import type { FastifyInstance, FastifyReply } from "fastify";
 import Type from "typebox";
@@ -60,7 +60,7 @@ export function registerSsoRoutes(
     }),
     async (request, reply) => {
       const query = new URL(request.raw.url ?? "", "http://x").search.slice(1);
-      // A code is worth one try: the cookie that belongs to it goes, however that ends.
+      // An authorization code can be used once: delete its cookie, whatever the outcome.
       const gone = stateCookie("", sso.isSecure);
       try {
         const { name, role, to } = await sso.finish(query, cookieValue(request.headers.cookie, COOKIE) || undefined);
@@ -82,7 +82,7 @@ export function registerSsoRoutes(
   }
 }
 
-/** `Lax`: the way back begins at the provider, where `Strict` would leave it behind. */
+/** `Lax`: the callback is a cross-site navigation from the provider, on which `Strict` cookies are not sent. */
 function stateCookie(value: string, secure: boolean): string {
   const maxAge = value === "" ? 0 : SIGN_IN_MS / 1_000;
   return stringifySetCookie({ name: COOKIE, value, path: PATH, maxAge, httpOnly: true, sameSite: "lax", secure });

@@ -1,6 +1,6 @@
 /**
- * The figures of the traffic: sums and series, the live stream, top keys. Read from the history that all instances share.
- * The live stream is Server-Sent Events (WHATWG HTML, section 9.2): one event `live` a second, a comment where there is none.
+ * Traffic figures: sums and series, the live stream, top keys. Read from the history shared by all instances.
+ * The live stream is Server-Sent Events (WHATWG HTML, section 9.2): an event `live` every second, or a comment if there is none.
  */
 import type { ServerResponse } from "node:http";
 import type { FastifyInstance } from "fastify";
@@ -41,21 +41,22 @@ interface KeyHistoryRequest {
 }
 
 const DEFAULT_KEYS = 20;
-const MOST_KEYS = 500;
+/** Everything that the console pages through comes in one read, so that its pages are consistent. */
+const MOST_KEYS = 2_000;
 const HOUR_MS = 3_600_000;
 const MOST_KEY_MS = 48 * HOUR_MS;
-/** How often a stream's token or session is checked again: a deleted token ends its streams. */
+/** How often a stream's credential is checked again: deleting a token ends its streams. */
 const LOOK_AGAIN_MS = 5_000;
-/** One token, or one dashboard in a loop, must not take all streams. */
+/** Keeps a single token, or a dashboard in a loop, from taking all streams. */
 const MOST_STREAMS_PER_TOKEN = 20;
-/** Backpressure: a reader with more than this unsent is disconnected. */
+/** Backpressure: a reader with more unsent data than this is disconnected. */
 const MOST_WAITING_BYTES = 256 * 1024;
 
 const streamHeaders = {
   "content-type": "text/event-stream; charset=utf-8",
   "cache-control": "no-store",
   "x-content-type-options": "nosniff",
-  // nginx would collect events into buffers.
+  // Turns off nginx's response buffering.
   "x-accel-buffering": "no",
 };
 
@@ -108,7 +109,7 @@ export function registerStatsRoutes(app: FastifyInstance, { figures, tokens, pri
   registerStream(app, { figures, tokens });
 }
 
-/** Of keys: the busiest, and one. */
+/** Figures by key: the top keys, and a single key. */
 function registerKeyFigures(app: FastifyInstance, figures: Figures | undefined): void {
   app.get<TopKeysRequest>(
     "/keys/top",
@@ -144,7 +145,7 @@ function registerKeyFigures(app: FastifyInstance, figures: Figures | undefined):
       const nowMs = Date.now();
       const time = askedTime({ from: from ?? String(nowMs - HOUR_MS), to: to ?? String(nowMs) });
       const range = time.window === "range" ? time : { fromMs: nowMs - HOUR_MS, toMs: nowMs };
-      // What is kept of keys is two days: a longer range has nothing more, and would only be long.
+      // Key data is kept for two days: a longer range would only add empty steps.
       const fromMs = Math.max(range.fromMs, nowMs - MOST_KEY_MS);
       const toMs = Math.min(Math.max(range.toMs, fromMs + 1), nowMs);
       return reply.send(await counted(figures).readKey({ attributes, fromMs, toMs }));
@@ -174,7 +175,7 @@ function registerStream(app: FastifyInstance, { figures, tokens }: StreamOptions
     }),
     (request, reply) => {
       const { live } = counted(figures);
-      // HEAD has no body that could go on.
+      // HEAD has no body to stream.
       if (request.method === "HEAD") return reply.headers(streamHeaders).send();
       const { name } = callerOf(request);
       if ((streams.get(name) ?? 0) >= MOST_STREAMS_PER_TOKEN) {
@@ -191,7 +192,7 @@ function registerStream(app: FastifyInstance, { figures, tokens }: StreamOptions
       reply.raw.write(": welcome\n\n");
       const timer = setInterval(async () => {
         if (await isStillKnown(request, tokens)) return;
-        // Stop the views first: a write after the end is an unhandled error, which would end the process.
+        // Stop the views first: a write after the end is an unhandled error, which would crash the process.
         stop();
         reply.raw.end();
       }, LOOK_AGAIN_MS);

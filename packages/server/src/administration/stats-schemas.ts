@@ -1,4 +1,4 @@
-/** Queries and answers of the routes of figures; the shapes are those of `monitoring/views/`. */
+/** Queries and responses of the statistics routes, in the shapes of `monitoring/views/`. */
 import Type from "typebox";
 
 const exact = { additionalProperties: false } as const;
@@ -11,7 +11,7 @@ const window = Type.Union([Type.Literal("hour"), Type.Literal("day")]);
 const span = Type.Union([Type.Literal("live"), Type.Literal("hour"), Type.Literal("day")], {
   description: "`live`: the last two minutes, by the second.",
 });
-/** The window of an answer. */
+/** The window of a response. */
 const shownSpan = Type.Union([...span.anyOf, Type.Literal("range")]);
 const rule = Type.Optional(Type.String({ maxLength: 64, description: "Only this rule." }));
 const scope = Type.Union([Type.Literal("fleet"), Type.Literal("instance")], {
@@ -23,7 +23,7 @@ const instant = Type.String({
   maxLength: 32,
   description: "Milliseconds since the epoch, or a time such as 2026-06-01T12:00:00Z.",
 });
-/** Whole steps: seconds of the last two minutes, minutes of the last two hours, quarter hours of the last eight days. */
+/** Whole steps: seconds in the last two minutes, minutes in the last two hours, quarter hours in the last eight days. */
 const rangeQuery = { from: Type.Optional(instant), to: Type.Optional(instant) };
 
 export const statsQuery = Type.Object({ window: Type.Optional(span), ...rangeQuery, rule }, exact);
@@ -37,7 +37,7 @@ export const topKeysQuery = Type.Object(
     search: Type.Optional(
       Type.String({ minLength: 1, maxLength: 100, description: "A part of a key attribute's value, in any case." }),
     ),
-    limit: Type.Optional(Type.String({ pattern: "^[1-9][0-9]{0,2}$", description: "At most 500. Default 20." })),
+    limit: Type.Optional(Type.String({ pattern: "^[1-9][0-9]{0,3}$", description: "At most 2000. Default 20." })),
     offset: Type.Optional(Type.String({ pattern: "^[0-9]{1,4}$", description: "Keys to leave out before the first." })),
     group: Type.Optional(
       Type.Literal("client", { description: "One entry for all rules that count by the same attributes." }),

@@ -1,4 +1,4 @@
-/** The store's health and memory. Reading it never asks more of Redis than one viewer would. */
+/** The store's health and memory. Many viewers cost Redis no more than one. */
 import type { FastifyInstance } from "fastify";
 import Type from "typebox";
 import type { StoreView } from "../monitoring/views/store.js";

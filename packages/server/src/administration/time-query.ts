@@ -1,4 +1,4 @@
-/** The time that a reader asks for: `?window=hour`, or `?from=TIME&to=TIME`. Pure but for the clock. */
+/** Parses the requested time: `?window=hour`, or `?from=TIME&to=TIME`. Pure except for the clock. */
 import { SluiceError } from "sluice";
 import type { AskedTime, StatsSpan } from "../monitoring/views/time.js";
 
@@ -8,7 +8,7 @@ export interface TimeQuery {
   readonly to?: string;
 }
 
-/** Milliseconds, or a time as RFC 3339 spells it; a plain number is never read as a year. */
+/** Milliseconds, or an RFC 3339 time; a plain number is never read as a year. */
 function instantOf(name: string, text: string): number {
   const ms = /^\d{1,15}$/.test(text) ? Number(text) : Date.parse(text);
   if (Number.isSafeInteger(ms) && ms >= 0) return ms;

@@ -1,4 +1,4 @@
-/** What happened in a range of time, for the markers of charts: changes of rules, promotions, alerts that began to fire. */
+/** The events of a time range, for chart markers: rule changes, promotions, alerts that started firing. */
 import type { FastifyInstance } from "fastify";
 import Type from "typebox";
 import { summaryOf } from "../configuration/diff-text.js";
@@ -13,7 +13,7 @@ interface Timeline {
 }
 
 const MOST_EVENTS = 200;
-/** Versions that are looked through: a database is not searched from end to end. */
+/** Maximum number of versions searched. */
 const MOST_VERSIONS = 500;
 
 const atMs = Type.Integer({ description: "Milliseconds since the epoch." });
@@ -51,7 +51,7 @@ export function registerTimelineRoutes(app: FastifyInstance, options: Administra
       if (asked.window !== "range") return { events: [], complete: true };
       const [versions, alerts] = await Promise.all([
         options.configuration.repository?.versions({ before: undefined, limit: MOST_VERSIONS }) ?? [],
-        // Where the store is away, the changes are still known.
+        // While the store is down, rule changes are still available.
         options.alerts?.read().catch(() => undefined),
       ]);
       const oldest = versions.at(-1);

@@ -1,4 +1,4 @@
-/** Named tokens: made, listed without their secret, deleted. */
+/** Named tokens: created, listed without their secret, deleted. */
 import type { FastifyInstance } from "fastify";
 import { SluiceError } from "sluice";
 import { parseDuration } from "sluice/internal";

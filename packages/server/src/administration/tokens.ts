@@ -1,9 +1,9 @@
 /**
- * Authenticates callers of the admin API. Tokens are 256 random bits; only their SHA-256 is kept (a slow hash protects words that people
- * choose, not these), and hashes are compared in constant time, all of them, so that no answer tells how near a guess was.
+ * Authenticates callers of the admin API. Tokens are 256 random bits; only their SHA-256 is stored (slow hashes protect passwords that
+ * people choose, which these are not). All hashes are compared in constant time, so that timing does not reveal how close a guess was.
  *
- * The first token is this instance's own: from --admin-token, or made at the first start and kept in a file of mode 0600.
- * Named tokens live in the database and work on every instance. With the database down, those last read go on working.
+ * The first token is this instance's own: from --admin-token, or created on first start in a file of mode 0600.
+ * Named tokens are in the database and work on every instance. While the database is down, those last read keep working.
  */
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { chmodSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -26,12 +26,12 @@ import {
 
 interface TokensOptions {
   readonly dataFolder: string;
-  /** `--admin-token`: no file is made. */
+  /** `--admin-token`: no file is created. */
   readonly adminToken?: string | undefined;
-  /** Where named tokens are kept; without one (rules from a file) there is only the first token. */
+  /** Where named tokens are stored; absent (rules from a file): there is only the first token. */
   readonly repository?: RuleRepository | undefined;
   readonly log: ConfigurationLog;
-  /** What sessions of single sign-on are bound to; absent: there are none. */
+  /** What single sign-on sessions are bound to; absent: there are none. */
   readonly ssoBond?: Buffer | undefined;
 }
 
@@ -41,7 +41,7 @@ export interface Caller {
   readonly role: Role;
 }
 
-/** The name under which the first token acts. It cannot be taken by a named one. */
+/** The name under which the first token acts. Reserved: no named token can have it. */
 const FIRST_TOKEN_NAME = "admin";
 const FILE = "admin-token";
 const SHORTEST_TOKEN = 16;
@@ -54,20 +54,20 @@ export async function openTokens(options: TokensOptions): Promise<Tokens> {
   return new Tokens(options, { token: readOrMake(file), file });
 }
 
-/** The first token, made where there is none yet. */
+/** Reads the first token, creating it if necessary. */
 export function readFirstToken({ dataFolder, adminToken }: Pick<TokensOptions, "dataFolder" | "adminToken">): string {
   return adminToken === undefined ? readOrMake(join(dataFolder, FILE)) : checkedToken(adminToken);
 }
 
 export class Tokens {
-  /** Where the first token is kept; undefined if it was given. */
+  /** The first token's file; undefined if it was given as a setting. */
   readonly file: string | undefined;
   readonly #first: Buffer;
   readonly #sessionKey: SessionKey;
   readonly #options: TokensOptions;
   readonly #named: CachedValue<readonly StoredToken[]>;
   readonly #ended: EndedSessions;
-  /** When the use of each token was last written. */
+  /** When each token's last use was written. */
   readonly #noted = new Map<string, number>();
 
   constructor(options: TokensOptions, { token, file }: { token: string; file?: string }) {
@@ -83,27 +83,27 @@ export class Tokens {
     this.#ended = new EndedSessions({ repository, dataFolder, log });
   }
 
-  /** Undefined if the header carries no token that is known. */
+  /** Undefined if the header has no known token. */
   async authenticate(authorization: string | undefined): Promise<Caller | undefined> {
     const token = /^Bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
     return token === undefined ? undefined : await this.#callerOf(hashOf(token));
   }
 
-  /** A session for the dashboard; undefined if the token is not known. */
+  /** Opens a dashboard session; undefined if the token is unknown. */
   async openSession(token: string, agent = ""): Promise<(Caller & { value: string }) | undefined> {
     const tokenHash = hashOf(token);
     const caller = await this.#callerOf(tokenHash);
     if (caller === undefined) return undefined;
     const session = newSession(caller.name);
     const noted = { ...session, createdAtMs: Date.now(), agent: agent.slice(0, LONGEST_AGENT) };
-    // Signing in does not wait for it, and works without it.
+    // Signing in does not wait for this, and succeeds without it.
     void this.#options.repository
       ?.noteSession(noted)
       .catch((error) => this.#options.log.warn("a session could not be noted", { error: String(error) }));
     return { ...caller, value: signSession(session, { key: this.#sessionKey, tokenHash }) };
   }
 
-  /** A session for a person whom the provider vouches for. Its name has a colon, which no token's has. */
+  /** Opens a session for a person authenticated by the SSO provider. Its name has a colon, which token names cannot have. */
   openPersonalSession({ name, role }: Caller, agent = ""): string {
     const session = newSession(name, role);
     const noted = { ...session, createdAtMs: Date.now(), agent: agent.slice(0, LONGEST_AGENT) };
@@ -113,21 +113,21 @@ export class Tokens {
     return signSession(session, { key: this.#sessionKey, tokenHash: this.#options.ssoBond! });
   }
 
-  /** For the audit; a sign-in does not fail for it. */
+  /** For the audit log; a failure does not break the sign-in. */
   async noteSignIn(name: string, role: Role): Promise<void> {
     await this.#options.repository
       ?.record({ actor: name, action: "session.opened", target: name, details: { role } })
       .catch((error) => this.#options.log.warn("a sign-in could not be recorded", { error: String(error) }));
   }
 
-  /** Sessions that were not ended; of one token where `name` is given. */
+  /** Sessions still open; with `name`, those of one token. */
   async sessions(name?: string): Promise<NotedSession[]> {
     const found = await this.#repository().sessions();
     const isOpen = await Promise.all(found.map(async (session) => !(await this.#ended.has(session))));
     return found.filter((session, i) => isOpen[i] && (name === undefined || session.name === name));
   }
 
-  /** Ends another session, on every instance. False if there is none, or it belongs to another than `owner`. */
+  /** Ends another session, on every instance. False if there is none, or it belongs to someone other than `owner`. */
   async endSessionOf(id: string, { by, owner }: { by: string; owner?: string | undefined }): Promise<boolean> {
     const session = (await this.sessions(owner)).find((one) => one.id === id);
     if (session === undefined) return false;
@@ -136,12 +136,12 @@ export class Tokens {
     return true;
   }
 
-  /** The owner of the session; undefined if it is over, signed out, forged, or its token is gone. */
+  /** The session's owner; undefined if it has expired, was signed out or forged, or its token was deleted. */
   async resume(value: string): Promise<Caller | undefined> {
     return (await this.#sessionOf(value))?.caller;
   }
 
-  /** Signs out, on every instance. A value that is no session (any more) is none to end. */
+  /** Signs out, on every instance. Does nothing if the value is no valid session. */
   async endSession(value: string): Promise<void> {
     const known = await this.#sessionOf(value);
     if (known !== undefined) await this.#ended.end(known.session);
@@ -180,7 +180,7 @@ export class Tokens {
     return timingSafeEqual(this.#first, hash) ? { name: FIRST_TOKEN_NAME, role: "admin" } : caller;
   }
 
-  /** At most once a minute for each token; no call waits for it. */
+  /** At most once a minute per token; no call waits for it. */
   #noteUse(name: string): void {
     const nowMs = Date.now();
     if (nowMs - (this.#noted.get(name) ?? 0) < NOTE_USE_EVERY_MS) return;
@@ -188,13 +188,12 @@ export class Tokens {
     void this.#options.repository?.noteTokenUse(name, nowMs).catch(() => this.#noted.delete(name));
   }
 
-  /** Without hashes. */
   async list(): Promise<Omit<StoredToken, "hash">[]> {
     const tokens = await this.#repository().tokens();
     return tokens.map(({ hash: _, ...shown }) => shown);
   }
 
-  /** The token, which is shown this once. */
+  /** Creates a token. Its secret is returned only here. */
   async create(asked: { name: string; role: Role; by: string; expiresAtMs?: number | undefined }): Promise<string> {
     const { name, role, by, expiresAtMs } = asked;
     const token = newToken();
@@ -234,7 +233,7 @@ function readOrMake(file: string): string {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
   }
   mkdirSync(join(file, ".."), { recursive: true });
-  // Linked into place, whole and with its mode: of several workers that start together one makes it, the others read it.
+  // Written completely, then linked into place: of several workers that start together one creates it, the others read it.
   const draft = `${file}.${process.pid}`;
   writeFileSync(draft, `${newToken()}\n`, { mode: 0o600, flag: "wx" });
   chmodSync(draft, 0o600);

@@ -1,6 +1,6 @@
 /**
- * A rule on recorded traffic: what a draft would newly refuse before it is saved, and limits from what the rule's keys did.
- * The work is done on another thread (`analysis/traffic-worker.ts`), one task at a time.
+ * Tries a rule on recorded traffic: what a draft would newly refuse before it is saved, and suggested limits from the rule's keys.
+ * The work runs on a worker thread (`analysis/traffic-worker.ts`), one task at a time.
  */
 import type { FastifyInstance } from "fastify";
 import type { Rule } from "sluice";
@@ -12,11 +12,11 @@ import { ruleBody, ruleId } from "./schemas.js";
 
 export type TrafficSpan = "10m" | "1h" | "24h";
 
-/** Absent functions: the service has no such source. */
+/** A function is absent if the service lacks its source. */
 export interface Traffic {
-  /** Throws `no-recording` where the instance records nothing. */
+  /** Throws `no-recording` if the instance does not record. */
   readonly tryDraft: (draft: unknown, span: TrafficSpan) => Promise<TryView>;
-  /** From the recording where there is one; else from the history of the busiest keys. */
+  /** From the recording if there is one, otherwise from the history of the busiest keys. */
   readonly suggest: (rule: Rule, span: TrafficSpan) => Promise<SuggestionsView>;
 }
 

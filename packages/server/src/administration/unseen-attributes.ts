@@ -1,6 +1,6 @@
 /**
- * Warns of a rule that needs attributes which no request had: it is valid, and would limit no request. Pure.
- * Silent where that is unknown: no traffic yet, or more names than are kept.
+ * Warns about a rule that needs attributes which no request had: it is valid, but would limit nothing. Pure.
+ * Silent if this is uncertain: no traffic yet, or more names than are tracked.
  */
 import type { Mistake, Rule } from "sluice";
 import type { SeenNames } from "../monitoring/read-attributes.js";
@@ -12,7 +12,7 @@ const PLAIN = /^[\w.:/-]{1,64}$/;
 export function unseenAttributes(rule: Rule, { names, isComplete }: SeenNames, region?: string): Mistake[] {
   if (!isComplete || names.size === 0) return [];
   const isSeen = (name: string): boolean => names.has(name) || (name === "region" && region !== undefined);
-  // Clients choose these names: only plain ones are repeated.
+  // Clients choose these names: repeat only plain ones.
   const told = [...names]
     .filter((name) => PLAIN.test(name))
     .sort()
@@ -28,7 +28,7 @@ export function unseenAttributes(rule: Rule, { names, isComplete }: SeenNames, r
     }));
 }
 
-/** Every key attribute must be there for a rule to apply, and every one of its match. */
+/** A rule matches only if all its key and match attributes are present. */
 function namesIn({ key, match = {} }: Rule): { path: string; name: string }[] {
   return [
     ...key.map((name, i) => ({ path: `key[${i}]`, name })),

@@ -1,4 +1,4 @@
-/** History: every version with who, when, what and why; going back to one; and what administrators did. */
+/** History: every version with author, time, changes and reason; rollback to one. */
 import type { FastifyInstance } from "fastify";
 import { TimeSlice } from "sluice/internal";
 import { diffText, summaryOf } from "../configuration/diff-text.js";
@@ -25,7 +25,7 @@ import {
   versionsQuery,
 } from "./schemas.js";
 
-/** Versions looked through for those of one rule, a page. */
+/** Versions searched per page of a single rule's history. */
 const MOST_SEARCHED = 500;
 
 interface ByVersion {
@@ -44,7 +44,7 @@ export function registerVersionRoutes(app: FastifyInstance, options: Administrat
     }),
     async (request) => {
       const { rule } = request.query as { rule?: string };
-      // Of one rule's history a page holds what the newest versions tell of it: a database is not searched from end to end.
+      // For a single rule, a page covers the newest versions: the database is not searched completely.
       const page = rule === undefined ? pageOf(request) : { ...pageOf(request), limit: MOST_SEARCHED };
       const found = await repositoryOf(options).versions(page);
       const last = found.at(-1);
@@ -66,7 +66,7 @@ export function registerVersionRoutes(app: FastifyInstance, options: Administrat
     async ({ params }, reply) => {
       const stored = await readVersion(options, Number(params.version));
       const told = JSON.stringify({ ...shown(stored), diff: stored.diff, text: diffText(stored.diff) });
-      // The document is JSON already, and may be long: joined as text, it need not be parsed and written again.
+      // The stored document is JSON already, and may be long: splice it in as text instead of parsing and serialising it.
       return reply.type("application/json").send(`${told.slice(0, -1)},${stored.document.slice(1)}`);
     },
   );

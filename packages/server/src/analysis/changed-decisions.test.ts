@@ -21,7 +21,7 @@ test("requests and keys that are newly refused or admitted are counted apart, th
   });
 });
 
-test("beyond twenty thousand keys the counts of keys are lower bounds, and say so", () => {
+test("beyond twenty thousand keys the key counts are lower bounds, and marked as such", () => {
   const changes = new ChangedDecisions();
   for (let i = 0; i < 30_000; i++) changes.newlyRefused(`r: ip=${i}`);
   const { newlyRefused, keysNewlyRefused, keysExact } = changes.read();

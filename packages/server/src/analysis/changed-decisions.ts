@@ -1,4 +1,4 @@
-/** Requests that a draft of rules judges otherwise than the rules in force, and the keys that it hits or frees. In bounded memory. Pure. */
+/** Counts requests that a draft decides differently from the rules in force, and the keys affected. In bounded memory. Pure. */
 import { countOne, FrequentItems, type Item } from "../monitoring/top-keys/frequent-items.js";
 import type { KeyFigures } from "./rule-figures.js";
 
@@ -7,7 +7,7 @@ export interface Comparison {
   readonly refused: number;
   readonly newlyRefused: number;
   readonly newlyAdmitted: number;
-  /** How many keys, and the first of them. */
+  /** Numbers of keys, and the top ones. */
   readonly keysNewlyRefused: number;
   readonly keysNewlyAdmitted: number;
   /** Whether both counts are exact; beyond twenty thousand keys they are lower bounds. */
@@ -16,7 +16,7 @@ export interface Comparison {
   readonly newlyAdmittedKeys: readonly KeyFigures[];
 }
 
-/** Exact up to twice as many. */
+/** Exact up to twice this number. */
 const KEEP_KEYS = 10_000;
 const TOP_KEYS = 10;
 
@@ -25,7 +25,7 @@ export class ChangedDecisions {
   readonly #admittedKeys = new FrequentItems<Item>(KEEP_KEYS);
   #newlyRefused = 0;
   #newlyAdmitted = 0;
-  /** Of the rules in force. */
+  /** Refused by the rules in force. */
   refused = 0;
 
   /** `refuser`: the rule and key by which the draft refuses it. */

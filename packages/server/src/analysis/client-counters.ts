@@ -1,12 +1,12 @@
 /**
- * The counters of a replay, by client: rules that count by one attribute find theirs together, with one look into one table, however many
- * they are; every other rule's counter is a client of its own, by its key.
- * Bounded in bytes of counters: ended ones are forgotten, and beyond the bound the idlest give way, which is counted.
+ * The counters of a replay, grouped by client: all rules that count by the same attribute find their counters with a single table look-up;
+ * any other rule's counter is a client of its own, by its key.
+ * Bounded in bytes: ended counters are dropped, and beyond the bound those nearest to their end are evicted, which is counted.
  */
 import { type Check, counterBytes, type Model, models, type Policy, type State } from "sluice/internal";
 import { ownText } from "../own-text.js";
 
-/** One counter, the check that the last request made of it, and what its caller notes about it. In one object: each more costs a miss of the cache. */
+/** A counter, its last check, and the caller's note on it. A single object, because each additional one costs a cache miss. */
 export interface KeyRecord<Note> {
   plan: Check["plan"];
   readonly key: string;
@@ -20,37 +20,37 @@ export interface KeyRecord<Note> {
 export interface Client<Note> {
   readonly table: Map<string, Client<Note>>;
   readonly name: string;
-  /** By the rule's place; a rule that has not met the client has none. */
+  /** By rule index; sparse, as some rules have not matched this client. */
   readonly records: (KeyRecord<Note> | undefined)[];
-  /** The place in the round of the sweep. */
+  /** Its index in the sweep's round-robin list. */
   at: number;
 }
 
-/** What a caller keeps beside a counter. */
+/** Data that a caller keeps with each counter. */
 export interface Notes<Note> {
   readonly begin: (check: Check) => Note;
-  /** Whether it may be forgotten once its counter has ended; the next request of the key begins another. */
+  /** Whether it may be dropped once its counter has ended; the key's next request starts a new one. */
   readonly isOver: (note: Note, nowMs: number) => boolean;
-  /** Reads what the next request of the key will need, and returns any number made of it. */
+  /** Prefetches what the key's next request will need; returns any number derived from it, so that the read is not optimised away. */
   readonly touch: (note: Note) => number;
 }
 
-/** So many clients stay, ended or not: to make one again costs more than to find it. */
+/** This many clients are kept even if they have ended: recreating one costs more than finding it. */
 const FEW_CLIENTS = 32_768;
-/** For each client that is added beyond these. Two: the sweep is faster than the growth. */
+/** Clients swept per client added beyond that. Two, so that the sweep outpaces the growth. */
 const LOOKS = 2;
-/** Of how many the idlest gives way where memory is short. */
+/** Candidates considered for each eviction. */
 const EVICTION_LOOKS = 16;
 
 export class ClientCounters<Note> {
   readonly #notes: Notes<Note>;
   readonly #maxBytes: number;
-  /** By the slot of an attribute; those by key at -1. */
+  /** By attribute slot; clients found by key at -1. */
   readonly #tables = new Map<number, Map<string, Client<Note>>>();
   readonly #round: Client<Note>[] = [];
   #next = 0;
   #bytes = 0;
-  /** Counters that gave way before their end. */
+  /** Counters evicted before their end. */
   evicted = 0;
 
   constructor(notes: Notes<Note>, maxBytes: number) {
@@ -58,7 +58,7 @@ export class ClientCounters<Note> {
     this.#maxBytes = maxBytes;
   }
 
-  /** The clients that are told apart by the attribute in a slot, or by a counter's whole key (-1). */
+  /** The clients identified by a slot's attribute, or by a counter's whole key (-1). */
   tableOf(slot: number): Map<string, Client<Note>> {
     const table = this.#tables.get(slot) ?? new Map<string, Client<Note>>();
     this.#tables.set(slot, table);
@@ -88,7 +88,7 @@ export class ClientCounters<Note> {
     return record;
   }
 
-  /** In place of one that has ended. */
+  /** Replaces an ended counter. */
   renew(record: KeyRecord<Note>): void {
     this.#bytes -= record.state.bytes;
     record.state = this.#begun(record.model, record.key);
@@ -101,9 +101,9 @@ export class ClientCounters<Note> {
     return state;
   }
 
-  /** A counter has grown or shrunk. */
+  /** Updates the memory accounting after a counter's size may have changed. */
   measure({ key, state }: KeyRecord<Note>): void {
-    // It gave way to another counter of the same request.
+    // It was evicted for another counter of the same request.
     if (state.bytes === 0) return;
     const bytes = counterBytes(key, state);
     this.#bytes += bytes - state.bytes;
@@ -125,7 +125,7 @@ export class ClientCounters<Note> {
     return live;
   }
 
-  /** `asker`: the client that needs the room. */
+  /** `asker`: the client that needs room, which is spared. */
   #evict(asker: Client<Note>, nowMs: number): void {
     let chosen: Client<Note> | undefined;
     for (let i = 0; i < EVICTION_LOOKS; i++) {
@@ -157,7 +157,7 @@ export class ClientCounters<Note> {
   }
 }
 
-/** The nearer to its end; but one with a counter that is used up behind all others: to forget it admits a client that was refused. */
+/** Nearest to its end first; but clients with a used-up counter last, because dropping that would admit a client that was refused. */
 function givesWayBefore<Note>(one: Client<Note>, other: Client<Note>): boolean {
   const isUsedUp = ({ records }: Client<Note>): boolean => records.some((record) => record?.state.isUsedUp === true);
   const endOf = ({ records }: Client<Note>): number =>

@@ -1,12 +1,12 @@
 /**
- * The same requests, if refused clients come back: each tries again after the wait that it was told, as a well-behaved client does, until
+ * Replays the same requests with retries: each refused client tries again after the wait it was given, as a well-behaved client does, until
  * it passes or gives up. Refused load does not vanish; it arrives later.
  */
 import type { Rule } from "sluice";
 import { EventQueue } from "./event-queue.js";
 import { type Arrival, Replay } from "./replay.js";
 
-/** As common clients do: five tries in all. */
+/** As common clients do: five attempts in total. */
 const MOST_TRIES = 5;
 
 interface Waiting {
@@ -16,12 +16,12 @@ interface Waiting {
 
 export interface ComeBackFigures {
   readonly requests: number;
-  /** All tries, the first ones included. */
+  /** All attempts, including the first ones. */
   readonly tries: number;
   readonly admittedAtOnce: number;
   readonly admittedLater: number;
   readonly gaveUp: number;
-  /** Of those that were admitted later. */
+  /** Of those admitted later. */
   readonly meanWaitMs: number;
   readonly longestWaitMs: number;
 }
@@ -61,7 +61,7 @@ export class ComeBack {
       if (tries === 1) this.#atOnce++;
       else this.#admittedLater(atMs - arrival.atMs);
     } else if (tries === MOST_TRIES || decision.reason === "cost-exceeds-limit") this.#gaveUp++;
-    // A wait of 0 would be another try in the same instant, without end.
+    // A wait of 0 would retry forever at the same instant.
     else this.#waiting.add(atMs + Math.max(1, decision.retryAfterMs), { arrival, tries: tries + 1 });
   }
 
@@ -71,7 +71,7 @@ export class ComeBack {
     this.#longestWaitMs = Math.max(this.#longestWaitMs, waitMs);
   }
 
-  /** After the last request, those that wait go on. */
+  /** Processes the retries that remain after the last request. */
   async end(): Promise<ComeBackFigures> {
     await this.#retryUntil(Number.MAX_SAFE_INTEGER);
     await this.#replay.close();

@@ -26,7 +26,7 @@ test("without a Redis there are no columns for it", () => {
   );
 });
 
-test("measured figures stand beside the paper's", () => {
+test("measured figures are shown next to the paper's", () => {
   const rows = [{ ...compared.rows[0]!, bytesPerKey: 136, paperBytes: 16, microseconds: 9.712, commands: 2.239 }];
   const lines = compareMarkdown({ ...compared, redisVersion: "7.0.15", rows }).split("\n");
   expect(lines[0]).toBe("Limit 100 in 1m, Redis 7.0.15");
@@ -36,13 +36,13 @@ test("measured figures stand beside the paper's", () => {
 const widthsIn = (svg: string): number[] =>
   [...svg.matchAll(/width="([\d.]+)" height="22"/g)].map(([, width]) => Number(width));
 
-test("bars are as long as their worst windows, and places have none", () => {
+test("bars are as long as their worst windows, and concurrency limits have none", () => {
   const svg = compareSvg(compared);
   expect(widthsIn(svg)).toEqual([300, 150]);
   expect(svg).toContain("200 (the paper: low accuracy)");
 });
 
-test("where bytes were measured they are drawn on one scale with the paper's", () => {
+test("measured bytes are drawn on the same scale as the paper's", () => {
   const rows = [{ ...compared.rows[1]!, bytesPerKey: 400, paperBytes: 800 }];
   const svg = compareSvg({ ...compared, rows });
   expect(widthsIn(svg)).toEqual([300, 150]);

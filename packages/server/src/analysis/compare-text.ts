@@ -1,4 +1,4 @@
-/** A comparison as Markdown or as one SVG. Pure. */
+/** Renders a comparison as Markdown or as a single SVG. Pure. */
 import type { Compared, ComparedRow } from "./compare.js";
 
 type Column = readonly [head: string, cell: (row: ComparedRow) => string];
@@ -6,7 +6,7 @@ type Column = readonly [head: string, cell: (row: ComparedRow) => string];
 const round = (value: number): string => String(Number(value.toPrecision(3)));
 const orDash = (value: number | undefined): string => (value === undefined ? "-" : round(value));
 
-/** The columns that the comparison has figures for. */
+/** The columns for which the comparison has figures. */
 export function columnsOf({ rows, limit }: Compared): Column[] {
   const isMeasured = rows.some(({ bytesPerKey }) => bytesPerKey !== undefined);
   const columns: Column[] = [
@@ -57,13 +57,13 @@ interface Bar {
   readonly name: string;
   readonly value: number;
   readonly fill: string;
-  /** Behind the value. */
+  /** Text after the value. */
   readonly beside: string;
-  /** A mark of its own on the bar's scale. */
+  /** An additional mark on the bar's scale. */
   readonly mark?: number | undefined;
 }
 
-/** The worst window of each algorithm beside the limit; where a Redis was measured, the bytes of a full key beside the paper's. */
+/** Draws each algorithm's worst window against the limit and, if a Redis was measured, the bytes of a full key against the paper's. */
 export function compareSvg({ rows, limit, window }: Compared): string {
   const windows = rows.flatMap(({ algorithm, worstWindow, overLimit = 0, paperAccuracy }): Bar[] => {
     if (worstWindow === undefined) return [];

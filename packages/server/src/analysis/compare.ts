@@ -1,6 +1,6 @@
 /**
- * The paper's two tables, measured: what each algorithm admits and refuses of one load, and what it takes on a real Redis. In: a limit, a
- * window, a load, and a Redis if there is one. Out: a row for each algorithm and storage.
+ * Measures the paper's two tables: what each algorithm admits and refuses of the same load, and its cost on a real Redis. In: a limit, a
+ * window, a load, and optionally a Redis. Out: a row per algorithm and storage.
  */
 import type { CountingRule, Rule } from "sluice";
 import { type Measured, measureRules } from "./measure-redis.js";
@@ -11,11 +11,11 @@ interface CompareOptions {
   readonly limit: number;
   readonly window: string;
   readonly windowMs: number;
-  /** The attributes that counters are kept for. */
+  /** The key attributes. */
   readonly key: readonly string[];
-  /** Read once, for all algorithms: standard input cannot be had again. */
+  /** Read only once for all algorithms, as standard input cannot be read again. */
   readonly load: AsyncIterable<Arrival> | Iterable<Arrival>;
-  /** Absent: nothing is measured on Redis. */
+  /** Absent: no measurements on Redis. */
   readonly store?: string | undefined;
   readonly requests: number;
 }
@@ -24,7 +24,7 @@ export interface ComparedRow {
   readonly algorithm: string;
   readonly requests: number;
   readonly refused: number;
-  /** The most that one key was admitted in any rolling window, and how far beyond the limit that is; absent for places. */
+  /** The most that one key was admitted in any rolling window, and the excess over the limit; absent for concurrency limits. */
   readonly worstWindow?: number;
   readonly overLimit?: number;
   /** `MEMORY USAGE` of a key at its limit. */
@@ -32,7 +32,7 @@ export interface ComparedRow {
   readonly microseconds?: number;
   readonly scriptMicroseconds?: number;
   readonly commands?: number;
-  /** The paper's figure for the memory of one user, and its word for the accuracy (section 2.4); absent for what it does not have. */
+  /** The paper's memory per user and its rating of the accuracy (section 2.4); absent if it has none. */
   readonly paperBytes?: number;
   readonly paperAccuracy?: string;
 }
@@ -46,7 +46,7 @@ export interface Compared {
 
 interface PaperFigures {
   readonly accuracy: string;
-  /** Bytes a user, from its table of memory; L is the limit, C the places. */
+  /** Bytes per user, from the paper's memory table; L is the limit, C the places. */
   readonly bytes: (limit: number) => number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Tries a Redis as the service would use it: one real decision, the commands behind the console, and what the server says of itself.
- * For `sluice doctor`. Writes one counter of its own, which it resets; never waits longer than a few seconds.
+ * Tests a Redis as the service would use it: a real decision, the commands behind the console, and the server's own information.
+ * For `sluice doctor`. Writes a single counter of its own and resets it; takes at most a few seconds.
  */
 import { randomUUID } from "node:crypto";
 import { createLimiter, SluiceError } from "sluice";
@@ -11,7 +11,7 @@ import { type Finding, storeFindings } from "./store-findings.js";
 
 const DEADLINE_MS = 3_000;
 
-/** Of the service, beside what a decision needs: docs/reliability.md lists them under "Rights". None of them changes anything. */
+/** Commands that the service needs besides decisions: docs/reliability.md lists them under "Rights". None of them changes anything. */
 const serviceCommands = (own: string): readonly (readonly [command: string, ...args: string[]])[] => [
   ["publish", own, ""],
   ["mget", own],
@@ -38,7 +38,7 @@ export async function diagnoseStore(url: string, prefix = ""): Promise<Finding[]
     await client.connect();
     return [decided, ...(await tryCommands(client, `${prefix}${KEY_PREFIX}doctor`)), ...(await lookAt(client))];
   } catch {
-    // The decision has failed too, and says why.
+    // The decision failed too, and explains why.
     return [decided];
   } finally {
     client.disconnect();
@@ -109,7 +109,7 @@ async function lookAt(client: Redis | Cluster): Promise<Finding[]> {
   const elapsedMs = Date.now() - askedMs;
   const [seconds, micros] = Array.isArray(time) ? time.map(Number) : [];
   const storeMs = seconds === undefined ? askedMs : seconds * 1_000 + (micros ?? 0) / 1_000;
-  // The answer was made somewhere between question and answer: only what is beyond that is a difference.
+  // The reply was created at some point between request and response: only the excess is a clock difference.
   const aheadMs = storeMs > askedMs + elapsedMs ? storeMs - askedMs - elapsedMs : Math.min(0, storeMs - askedMs);
   return storeFindings(parseInfo(String(info)), { aheadMs });
 }

@@ -1,6 +1,6 @@
 /**
- * How many different keys came, exactly up to a bound; beyond it a lower bound, so that a log of a million clients does not
- * fill the memory. Pure.
+ * Counts distinct keys, exactly up to a bound; beyond it as a lower bound, so that a log with a million clients does not fill the memory.
+ * Pure.
  */
 export class DistinctKeys {
   readonly #most: number;
@@ -20,7 +20,7 @@ export class DistinctKeys {
     return this.#keys.size;
   }
 
-  /** Whether no key came after the bound was reached. */
+  /** Whether the bound was never exceeded. */
   get isExact(): boolean {
     return this.#isExact;
   }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { EventQueue } from "./event-queue.js";
 
-test("the earliest comes first; of equal times, the one that was added first", () => {
+test("the earliest comes first; at equal times, the first added", () => {
   const queue = new EventQueue<string>();
   for (const [atMs, item] of [
     [5, "c"],
@@ -19,7 +19,7 @@ test("the earliest comes first; of equal times, the one that was added first", (
   expect(queue.take()).toBeUndefined();
 });
 
-test("a thousand random times leave sorted", () => {
+test("a thousand random times come out sorted", () => {
   const queue = new EventQueue<number>();
   let seed = 7;
   for (let i = 0; i < 1_000; i++) {

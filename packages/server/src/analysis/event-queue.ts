@@ -1,4 +1,4 @@
-/** Events by time, the earliest first; of equal times, the one that was added first. A binary heap. Pure. */
+/** Events by time, earliest first; at equal times, the first added. A binary heap. Pure. */
 
 interface Entry<T> {
   readonly atMs: number;

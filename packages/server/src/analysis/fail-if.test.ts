@@ -21,7 +21,7 @@ test.each([
   expect(parseFailIf(text).holds(simulation)).toBe(holds);
 });
 
-test("an empty log has no share of anything", () => {
+test("in an empty log every share is 0", () => {
   expect(parseFailIf("refused > 0%").holds({ ...simulation, total: 0, refused: 0 })).toBe(false);
 });
 
@@ -32,7 +32,7 @@ test.each(["", "newlyRefused", "constructor > 1", "refused > many", "refused >> 
   },
 );
 
-test("says what it needs beside the log", () => {
+test("reports what it needs in addition to the log", () => {
   expect(parseFailIf("newlyRefused > 1")).toMatchObject({ needsAgainst: true, needsComeBack: false });
   expect(parseFailIf("gaveUp > 1")).toMatchObject({ needsAgainst: false, needsComeBack: true });
 });

@@ -1,6 +1,5 @@
 /**
- * The condition of `--fail-if`: a figure of the simulation against a number or a share of all requests, such as `newlyRefused > 0.1%`.
- * Pure.
+ * Parses `--fail-if`: compares a figure of the simulation with a number or a share of all requests, such as `newlyRefused > 0.1%`. Pure.
  */
 import { SluiceError } from "sluice";
 import type { Simulation } from "./simulate.js";

@@ -1,6 +1,6 @@
 /**
- * The last few things by their names, at least `least` and at most twice as many. Two generations: to delete the oldest entry of a Map one
- * by one costs more with every deletion.
+ * A cache of the most recent items by name, between `least` and twice as many. Two generations, because deleting a Map's oldest entry one
+ * at a time gets slower with every deletion.
  */
 export class LastNamed<T> {
   readonly #least: number;

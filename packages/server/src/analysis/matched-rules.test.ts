@@ -21,7 +21,7 @@ function both(given: readonly Rule[]): (attributes: Attributes) => [readonly num
   };
 }
 
-test("what is remembered is what matching finds, whatever a request has and lacks", () => {
+test("cached results equal those of matching, whatever attributes a request has", () => {
   const find = both(rules);
   const seen = new Set<string>();
   for (let round = 0; round < 3; round++) {
@@ -40,7 +40,7 @@ test("what is remembered is what matching finds, whatever a request has and lack
   expect(seen.size).toBeGreaterThanOrEqual(10);
 });
 
-test("presence alone decides where rules match nothing; many attributes are matched each time", () => {
+test("without match conditions only presence decides; with many attributes nothing is cached", () => {
   const byKey = both([rules[0]!, rules[1]!]);
   for (const attributes of [{ ip: "1" }, {}, { ip: "2" }, { ip: 3 }]) {
     const [remembered, matched] = byKey(attributes);
@@ -54,7 +54,7 @@ test("presence alone decides where rules match nothing; many attributes are matc
   ]);
 });
 
-test("more values than are remembered are matched all the same", () => {
+test("more values than the cache holds are still matched", () => {
   const find = both(rules);
   for (let i = 0; i < 40_000; i++) {
     const [remembered, matched] = find({ ip: "10.0.0.1", path: i % 2 === 0 ? `/a/${i}` : `/c/${i}` });

@@ -1,20 +1,20 @@
 /**
- * Which rules apply to a request, remembered by the values that decide it: a log has few paths and methods beside its requests, and to
- * match them all again costs more than to find what was found. Of attributes that rules only count by, presence decides.
- * In: attributes. Out: the places of the rules that apply, in order. Bounded: when it is full it forgets everything.
+ * Caches which rules match a request, by the values that decide it: a log has few paths and methods compared with its requests, and
+ * matching again costs more than a look-up. For attributes that are only key attributes, presence decides.
+ * In: attributes. Out: indexes of the matching rules, in order. Bounded: it clears itself when full.
  */
 import type { Attributes } from "sluice";
 import type { RuleMatcher } from "sluice/internal";
 import { ownText } from "../own-text.js";
 
 type Places = readonly number[];
-/** By the value of one attribute; undefined where a request has none. */
+/** By an attribute's value; undefined if a request does not have it. */
 interface ByValue extends Map<string | undefined, ByValue | Places> {}
 
 const MOST_REMEMBERED = 16_384;
-/** Longer ones hardly come again. */
+/** Longer values rarely repeat. */
 const LONGEST_VALUE = 256;
-/** Where more attributes decide, their values hardly come again together. */
+/** If more attributes decide, their combinations rarely repeat. */
 const MOST_ATTRIBUTES = 4;
 
 export class MatchedRules {
@@ -22,7 +22,7 @@ export class MatchedRules {
   readonly #values: readonly string[];
   readonly #presences: readonly string[];
   readonly #remembers: boolean;
-  /** By which attributes of `#presences` there are, in bits. */
+  /** By which attributes of `#presences` are present, as bits. */
   readonly #byPresence: (ByValue | Places | undefined)[];
   #size = 0;
 
@@ -37,14 +37,14 @@ export class MatchedRules {
     this.#byPresence = new Array(this.#remembers ? 2 ** this.#presences.length : 0).fill(undefined);
   }
 
-  /** Holds until the next request. Throws what matching would throw. */
+  /** Valid until the next request. Throws what matching would throw. */
   find(attributes: Attributes): Places {
     if (!this.#remembers) return this.#match(attributes);
     let present = 0;
     for (let i = 0; i < this.#presences.length; i++) {
       const value = attributes[this.#presences[i]!];
       if (value === undefined) continue;
-      // Only texts are certain to be the request's own: `constructor` is a function of every object.
+      // Only strings are certain to be own properties: `constructor` is a function of every object.
       if (typeof value !== "string") return this.#match(attributes);
       present |= 1 << i;
     }
@@ -63,7 +63,7 @@ export class MatchedRules {
     return entries.slice(0, count);
   }
 
-  /** What throws is not remembered. */
+  /** Exceptions are not cached. */
   #remember(attributes: Attributes, present: number): Places {
     const found = this.#match(attributes);
     if (this.#size >= MOST_REMEMBERED) {

@@ -1,5 +1,5 @@
 /**
- * The cost of rules on a real Redis: bytes and processor time. It measures on counters of its own keys and deletes them afterwards.
+ * Measures the cost of rules on a real Redis: bytes and CPU time. Uses counters with its own keys and deletes them afterwards.
  * Bounded: a few thousand keys, a few ten thousand requests.
  */
 import { randomBytes } from "node:crypto";
@@ -11,36 +11,36 @@ import { type Info, parseInfo } from "../monitoring/store-view/node-report.js";
 interface MeasureOptions {
   readonly url: string;
   readonly rules: readonly CountingRule[];
-  /** How many keys each rule gets. */
+  /** Keys per rule. */
   readonly keys: number;
-  /** Units that each key is charged at first. */
+  /** Units charged to each key beforehand. */
   readonly unitsOf: (rule: CountingRule) => number;
   readonly requests: number;
-  /** How long the values of key attributes are. */
+  /** Length of the key attributes' values. */
   readonly valueLength: number;
 }
 
 export interface Measured {
   /**
-   * Redis's processor time for one request that passes, network included. Most refusals never reach Redis: instances remember them, and a
-   * refusal charges nothing.
+   * Redis's CPU time per request that passes, including network handling. Most refusals never reach Redis: instances have a negative cache,
+   * and a refusal charges nothing.
    */
   readonly microseconds: number;
-  /** Of the timed requests: 0, unless a rule has limits of its own for variants. */
+  /** Of the timed requests: 0, unless a rule has separate limits for variants. */
   readonly refused: number;
-  /** Inside of scripts alone. */
+  /** Within scripts only. */
   readonly scriptMicroseconds: number;
-  /** Commands that Redis ran for one request, the script among them. */
+  /** Commands that Redis ran per request, including the script. */
   readonly commands: number;
   readonly bytesPerKey: ReadonlyMap<string, number>;
   readonly keys: number;
-  /** `used_memory` after less before. */
+  /** The increase of `used_memory`. */
   readonly usedMemory: number;
   readonly redisVersion: string;
 }
 
 const IN_FLIGHT = 64;
-/** The median of several counts: one that another program, a save or a rehash fell into does not decide. */
+/** Takes the median of several slices, so that one disturbed by another program, a save or a rehash does not decide. */
 const SLICES = 9;
 const SCAN_COUNT = 1_000;
 const SAMPLES = 50;
@@ -61,8 +61,12 @@ export async function measureRules({
     );
   }
   const client = connectRedis(target, { commandTimeoutMs: 5_000, lazy: true }) as Redis;
-  client.on("error", () => {});
-  // Every counter has a key with this name in it: neither measured nor deleted is anything else.
+  // `connect` itself only rejects with "Connection is closed.".
+  let lastError: Error | undefined;
+  client.on("error", (error) => {
+    lastError = error;
+  });
+  // Part of every counter's key: nothing else is measured or deleted.
   const mark = `m${randomBytes(4).toString("hex")}`;
   const stop = new AbortController();
   const load: Load = {
@@ -73,7 +77,7 @@ export async function measureRules({
     valueAt: (i) => mark + String(i).padStart(valueLength - mark.length, "0"),
   };
   const pattern = `*=${mark}*`;
-  // Keys of daily limits would stay for a day in the Redis of a user who pressed ctrl-c. A second signal ends the process at once.
+  // On Ctrl-C, clean up first: otherwise keys of daily limits would stay for a day. A second signal exits at once.
   let signal: NodeJS.Signals | undefined;
   const onSignal = (received: NodeJS.Signals): void => {
     signal = received;
@@ -82,7 +86,11 @@ export async function measureRules({
   process.once("SIGINT", onSignal).once("SIGTERM", onSignal);
   try {
     await client.connect().catch((error: Error) => {
-      throw new SluiceError("invalid-setting", `store: could not be reached: ${error.message}`);
+      const why = (lastError ?? error).message;
+      throw new SluiceError(
+        "store-unavailable",
+        `store: could not be reached: ${why}; check its address, and that Redis is up (sluice doctor --store looks closer)`,
+      );
     });
     const redisVersion = (await info(client, "server")).get("redis_version") ?? "unknown";
     const memoryBefore = await usedMemory(client);
@@ -113,21 +121,21 @@ interface Load {
   readonly valueAt: (i: number) => string;
 }
 
-/** Every request meets it, and its counters are keyed: one for all would be that of the rule in force. */
+/** Makes the rule match every request, and gives it a key: without one its counter would be that of the rule in force. */
 function everywhere(rule: CountingRule): CountingRule {
   const { match: _, overrides: __, ...rest } = rule;
   return { ...rest, mode: "enforce", key: rule.key.length === 0 ? ["all"] : rule.key } as CountingRule;
 }
 
-/** Every key of every rule is charged, whatever its limit, so that each holds the units that are asked for. */
+/** Charges every key of every rule regardless of its limit, so that each holds the requested units. */
 async function fill({ url, rules, keys, valueAt, stop }: Load, unitsOf: (rule: CountingRule) => number): Promise<void> {
   for (const rule of rules) {
     const limiter = createLimiter({ store: redisStore(url, { deadlineMs: 10_000 }), rules: [rule] });
-    // A place is taken by a check alone.
+    // Concurrency places can only be taken by a check.
     const take = rule.algorithm === "concurrency" ? limiter.check : limiter.charge;
     const cost = unitsOf(rule);
     const ask = (i: number): Promise<unknown> => take.call(limiter, attributesOf([rule], valueAt(i)), { cost });
-    // Left open, it would look for its Redis for ever, and the process would not end.
+    // If left open, it would keep reconnecting, and the process would never end.
     await inFlight(keys, ask, stop).finally(() => limiter.close());
   }
 }
@@ -145,7 +153,7 @@ async function timeRequests(
   const { url, keys, valueAt, stop } = load;
   const warmUp = Math.min(1_000, requests);
   const perKey = Math.ceil((warmUp + requests) / keys);
-  // At the end the keys hold what is asked for, or more where that is less than what is timed.
+  // The keys end up with the requested units, or with more if the timed requests exceed them.
   const before = new Map(load.rules.map((rule) => [rule.id, Math.max(1, unitsOf(rule) - perKey * costOf(rule))]));
   const rules = load.rules.map((rule) => withRoom(rule, before.get(rule.id)! + perKey * costOf(rule)));
   await fill({ ...load, rules }, ({ id }) => before.get(id)!);
@@ -160,7 +168,7 @@ async function timeRequests(
   const slices: { cpuUs: number; scriptUs: number; commands: number }[] = [];
   const each = Math.ceil(requests / SLICES);
   try {
-    // Scripts are loaded and code is warm before it is timed.
+    // Warm up first: scripts are loaded, code is compiled.
     await inFlight(warmUp, ask, stop);
     refused = 0;
     for (let done = 0; done < requests; done += each) {
@@ -194,7 +202,7 @@ function costOf({ cost }: CountingRule): number {
   return typeof cost === "number" ? cost : 1;
 }
 
-/** The rule with room for so many units in all, and without what else would refuse. */
+/** The rule with room for this many units in total, and without anything else that could refuse. */
 function withRoom(rule: CountingRule, units: number): CountingRule {
   const { minInterval: _, adapt: __, ...rest } = rule as CountingRule & { minInterval?: unknown; adapt?: unknown };
   return {
@@ -204,12 +212,12 @@ function withRoom(rule: CountingRule, units: number): CountingRule {
   } as CountingRule;
 }
 
-/** One value for each attribute that any rule is keyed by. */
+/** The same value for every key attribute of any rule. */
 function attributesOf(rules: readonly CountingRule[], value: string): Record<string, string> {
   return Object.fromEntries(rules.flatMap(({ key }) => key.map((name) => [name, value])));
 }
 
-/** All requests have been answered when it settles, also when one failed: none comes to a Redis that was cleaned up. */
+/** Settles only when all requests have been answered, even if one failed: none may reach a Redis that was cleaned up. */
 async function inFlight(count: number, ask: (i: number) => Promise<unknown>, stop: AbortSignal): Promise<void> {
   let next = 0;
   const worker = async (): Promise<void> => {
@@ -261,7 +269,7 @@ async function keysOf(client: Redis, pattern: string): Promise<string[]> {
   return found;
 }
 
-/** By rule: the id stands behind the braces. */
+/** Grouped by rule: the id comes after the braces. */
 async function meanBytes(client: Redis, names: readonly string[]): Promise<Map<string, number>> {
   const byRule = new Map<string, string[]>();
   for (const name of names) {

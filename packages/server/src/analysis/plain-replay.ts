@@ -1,9 +1,9 @@
 /**
- * The short way of a replay: requests of an access log under rules that only count. The same models decide as in `replay.ts`, without request,
- * reply and decision around them.
- * In: requests in the order of their time. Out: of the last one, whether it passed, its counters and their verdicts.
- * Not here: leases, turns, blocks, reservations, moving limits, recorded refunds and resets; `PlainReplay.of` is undefined for rules with
- * any of them, and `plain-replay.test.ts` holds both ways to the same answers.
+ * The fast path of a replay: access log requests under rules that only count. Decides with the same models as `replay.ts`, but without
+ * creating requests, replies and decisions.
+ * In: requests in order of time. Out: for the last one, whether it passed, its counters and their verdicts.
+ * Not here: leases, turns, blocks, reservations, adaptive limits, recorded refunds and resets; `PlainReplay.of` is undefined for rules with
+ * any of them, and `plain-replay.test.ts` verifies that both paths give the same answers.
  */
 import { type Attributes, type Rule, ruleBook } from "sluice";
 import {
@@ -20,7 +20,7 @@ import { MatchedRules } from "./matched-rules.js";
 
 type Clients<Note> = ReturnType<ClientCounters<Note>["tableOf"]>;
 
-/** How the counters of a rule are found by the value of one attribute alone. */
+/** How a rule's counters are found by a single attribute's value. */
 interface Way<Note> {
   readonly attribute: string;
   readonly slot: number;
@@ -33,25 +33,25 @@ export class PlainReplay<Note> {
   readonly #notes: Notes<Note>;
   readonly #counters: ClientCounters<Note>;
   readonly #byKey: Clients<Note>;
-  /** By the rule's place; undefined for rules whose counter, numbers or cost the request decides: their checks are made for each. */
+  /** By rule index; undefined for rules whose counter, numbers or cost depend on the request: their checks are created for each request. */
   readonly #ways: readonly (Way<Note> | undefined)[];
   readonly #hasOthers: boolean;
-  /** Of the ways, each table once. */
+  /** The distinct tables of `#ways`. */
   readonly #tables: readonly Way<Note>[];
   readonly #expected: (Client<Note> | undefined)[] = [];
-  /** Made of all that was reached for: reading whose result nobody keeps is left out by the compiler. */
+  /** Accumulates what was prefetched: the compiler drops reads whose result is unused. */
   touched = 0;
   readonly #checks: Check[] = [];
   readonly #charge = { cost: 0, nowMs: 0, requestId: "" };
   #refusals = 0;
   nowMs = 0;
-  /** Of the last request. */
+  /** For the last request. */
   allowed = true;
   readonly records: KeyRecord<Note>[] = [];
   readonly verdicts: Verdict[] = [];
-  /** How many there are of both. */
+  /** The number of entries in both. */
   count = 0;
-  /** The place of the enforced check that refused with the longest wait, as a decision names it; -1 if none did. */
+  /** Index of the enforced check that refused with the longest wait, as a decision reports it; -1 if none did. */
   refuser = -1;
 
   private constructor(rules: readonly Rule[], notes: Notes<Note>, maxBytes: number) {
@@ -65,7 +65,7 @@ export class PlainReplay<Note> {
     this.#notes = notes;
   }
 
-  /** `rules` that were validated; undefined where one of them does more than count. */
+  /** `rules` must be validated; undefined if one of them does more than count. */
   static of<Note>(rules: readonly Rule[], notes: Notes<Note>, maxBytes: number): PlainReplay<Note> | undefined {
     const inForce = rules.filter(({ mode }) => mode !== "off");
     return inForce.every(isPlain) ? new PlainReplay(rules, notes, maxBytes) : undefined;
@@ -74,21 +74,21 @@ export class PlainReplay<Note> {
   #wayOf(place: number): Way<Note> | undefined {
     const { keys, keySlots, overrides, costAttribute, plans, conditions } = this.#matcher.ruleAt(place);
     if (keys === undefined || overrides !== undefined || costAttribute !== undefined) return undefined;
-    // A sorted set refuses costs that it cannot write at once.
+    // A sorted set refuses costs that it cannot write at once, so it needs the request's cost.
     if (plans[0]![0]!.policy.stored === "rolling-window") return undefined;
     const slot = keySlots[0]!;
     const { attribute } = conditions.find((condition) => condition.slot === slot)!;
     return { attribute, slot, clients: this.#counters.tableOf(slot) };
   }
 
-  /** Counters that gave way before their end. */
+  /** Counters evicted before their end. */
   get evicted(): number {
     return this.#counters.evicted;
   }
 
   /**
-   * Reaches for the counters of requests to come; changes nothing. Counters of many clients are in no near cache, and the processor waits for
-   * one at a time where each request must find its own; asked for side by side, step by step, they come together.
+   * Prefetches the counters of upcoming requests; changes nothing. The counters of many clients are not in the CPU's caches, and finding
+   * them one request at a time stalls on each miss; requested side by side, the misses overlap.
    */
   expect(requests: readonly (Attributes | undefined)[], count: number): void {
     const expected = this.#expected;
@@ -101,12 +101,12 @@ export class PlainReplay<Note> {
     }
   }
 
-  /** A request that arrives before the last one is decided at the time of that one. Throws what a check would throw. */
+  /** A request that arrives before the previous one is decided at that one's time. Throws what a check would throw. */
   decide(attributes: Attributes, atMs: number): void {
     if (atMs > this.nowMs) this.nowMs = atMs;
     if (this.#hasOthers) {
       const { entries, count } = this.#matcher.find(attributes);
-      // Before any counter is touched: a malformed cost throws.
+      // Before any counter is touched, as a malformed cost throws.
       this.#makeChecks(entries, count);
       this.#findRecords(attributes, entries, count);
     } else {
@@ -118,7 +118,7 @@ export class PlainReplay<Note> {
     for (let i = 0; i < this.count; i++) {
       const { cost, live } = this.records[i]!;
       if (!this.verdicts[i]!.allowed || cost === 0) continue;
-      // As in the memory store: a candidate is judged as if it stood in its live check's place.
+      // Same as the memory store: a candidate is evaluated as if it replaced its live check.
       if (this.allowed || (this.#refusals === 1 && live >= 0 && this.refuser === live)) this.#take(i, cost);
     }
   }
@@ -149,7 +149,7 @@ export class PlainReplay<Note> {
       if (client === undefined || way.clients !== clients) {
         clients = way.clients;
         const value = attributes[way.attribute];
-        // Other values are texts once they are matched.
+        // Other values have been converted to strings by the matcher.
         const name = typeof value === "string" ? value : this.#matcher.values[way.slot]!;
         client = this.#counters.clientOf(clients, name, this.nowMs);
       }
@@ -164,7 +164,7 @@ export class PlainReplay<Note> {
     return this.#counters.add(client, place, scratch[0]!, this.nowMs);
   }
 
-  /** Of a live check, and of its candidate. */
+  /** For a live check, and for its candidate. */
   #findByKey(place: number, from: number): number {
     const end = from + (this.#matcher.ruleAt(place).candidatePlans.length > 0 ? 2 : 1);
     for (let at = from; at < end; at++) {
@@ -174,7 +174,7 @@ export class PlainReplay<Note> {
       record.plan = check.plan;
       record.cost = check.cost;
       record.live = check.live;
-      // An ended state means the same as none, but only to the policy that it was charged under: an override may bring another.
+      // An ended state is equivalent to none only under the policy it was charged with, and an override may bring another.
       if (record.state.endsAtMs < this.nowMs) this.#counters.renew(record);
       this.records[at] = record;
     }
@@ -192,7 +192,7 @@ export class PlainReplay<Note> {
       const verdict = model.look(state, policy, cost, nowMs);
       verdicts[i] = verdict;
       if (verdict.allowed) continue;
-      // As in the memory store: a window that grows must not lose its count at the old end.
+      // Same as the memory store: if a window grows, its count must not be lost at the old end.
       state.endsAtMs = Math.max(state.endsAtMs, nowMs + verdict.resetAfterMs);
       if (mode !== "enforce") continue;
       this.#refusals++;
@@ -219,10 +219,10 @@ export class PlainReplay<Note> {
   }
 }
 
-/** Of a rolling window, where its arrivals stand. */
+/** For a rolling window, also where its arrivals are stored. */
 type AnyState = State & { readonly ring?: Float64Array; readonly head?: number };
 
-/** The sum keeps the reading from being left out as useless. */
+/** Returns a sum so that the reads are not optimised away. */
 function touchStates<Note>(clients: readonly (Client<Note> | undefined)[], count: number): number {
   let sum = 0;
   for (let i = 0; i < count; i++) {
@@ -250,10 +250,10 @@ function touchInside<Note>(clients: readonly (Client<Note> | undefined)[], count
 }
 
 const BY_KEY = -1;
-/** Rules that are found by one value have one check. */
+/** Rules found by a single value have a single check. */
 const scratch: Check[] = [];
 
-/** Whether a rule needs nothing but counters, under any of its numbers. */
+/** Whether a rule needs nothing but counters, with any of its numbers. */
 function isPlain(rule: Rule): boolean {
   if (!isCounting(rule) || rule.algorithm === "concurrency") return false;
   if (rule.estimate !== undefined || rule.adapt !== undefined) return false;

@@ -16,7 +16,7 @@ const input = (more: Partial<PlanInput> = {}): PlanInput => ({
   ...more,
 });
 
-test("a key is as long as the store spells it", () => {
+test("the key length equals that of the store's key", () => {
   // sluice:1:{user=12345678}:per-user:z
   expect(keyLengthOf(rule(), 8)).toBe("sluice:1:{user=12345678}:per-user:z".length);
   expect(keyLengthOf(rule({ key: ["user", "path"] }), 8)).toBe(
@@ -25,14 +25,14 @@ test("a key is as long as the store spells it", () => {
   expect(keyLengthOf(rule({ key: [] }), 8)).toBe("sluice:1:{*}:per-user:z".length);
 });
 
-test("units a key are what arrives in a window, at least one and at most the limit", () => {
+test("units per key are the arrivals in a window, at least one and at most the limit", () => {
   const units = (more: Partial<PlanInput>): number => planFor(input(more)).rules[0]!.unitsPerKey;
   expect(units({ rate: 100, keys: 1_000 })).toBe(6);
   expect(units({ rate: 1, keys: 1_000 })).toBe(1);
   expect(units({ rate: 100_000, keys: 1_000 })).toBe(100);
 });
 
-test("tables: an entry of expiry for each key, and two tables of a power of two places", () => {
+test("tables: an expiry entry per key, and two tables with a power of two of slots", () => {
   expect(tableBytes(0)).toBe(0);
   expect(tableBytes(1_024)).toBe(1_024 * 40 + 16 * 1_024);
   expect(tableBytes(1_025)).toBe(1_025 * 40 + 16 * 2_048);
@@ -50,12 +50,12 @@ test("processor time, connections and nodes follow their formulas", () => {
   expect(planFor(input({ isMeasured: true })).cpu.formula).toContain("(measured)");
 });
 
-test("one Redis is enough for little, and a cluster has no two leaders", () => {
+test("a single Redis suffices for little load, and a cluster has at least three leaders", () => {
   expect(planFor(input()).nodes.count).toBe(1);
   expect(planFor(input({ rate: 12_000 })).nodes.count).toBe(3);
 });
 
-test("warns of a counter that no cluster spreads, and of the rule that fills the memory", () => {
+test("warns about a counter that a cluster cannot spread, and about the rule that fills the memory", () => {
   const hot = planFor(input({ rules: [rule({ id: "all", key: [] })], rate: 30_000 }));
   expect(hot.warnings).toContain(
     "all has one counter: a cluster does not spread it; 30000 requests a second all meet one node",

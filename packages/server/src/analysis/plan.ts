@@ -1,22 +1,22 @@
 /**
- * The capacity that a set of rules needs of Redis: memory, processor time, connections, nodes. Every figure comes with the
- * formula that it was computed by. Pure.
+ * Capacity planning: the memory, CPU time, connections and nodes that a set of rules needs of Redis. Every figure comes with its formula.
+ * Pure.
  */
 import { type CountingRule, fullRuleKeyBytes, type Rule } from "sluice";
 import { isCounting, parseDuration } from "sluice/internal";
 
 export interface PlanInput {
   readonly rules: readonly Rule[];
-  /** Counters that are alive at once, for each rule. */
+  /** Live counters per rule. */
   readonly keys: number;
-  /** Requests a second over all instances. */
+  /** Requests per second over all instances. */
   readonly rate: number;
-  /** How long the values of key attributes are, in characters. */
+  /** Length of key attribute values, in characters. */
   readonly valueLength: number;
   readonly instances: number;
   /** Memory of one node. */
   readonly nodeBytes: number;
-  /** Redis's processor time for a request that meets all rules; measured, or assumed. */
+  /** Redis's CPU time for a request that matches all rules; measured, or assumed. */
   readonly microseconds: number;
   readonly isMeasured: boolean;
 }
@@ -24,7 +24,7 @@ export interface PlanInput {
 interface RulePlan {
   readonly rule: string;
   readonly keys: number;
-  /** Units that a key holds on average at this rate, at most its limit. */
+  /** Average units per key at this rate, at most its limit. */
   readonly unitsPerKey: number;
   readonly bytesPerKey: number;
   readonly bytesPerFullKey: number;
@@ -42,24 +42,24 @@ export interface Plan {
 }
 
 /**
- * An entry of a table is 24 bytes, for which allocators with classes of 16 give 32; `MEMORY USAGE` counts 24. Each key has one in the
- * table of keys and one in that of expiries, each member of a large sorted set one in the set's own.
+ * A hash table entry is 24 bytes, which size-class allocators round up to 32; `MEMORY USAGE` counts 24. Each key has one in the key table
+ * and one in the expiry table, each member of a large sorted set one in the set's own.
  */
 const TABLE_ENTRY = 32;
 const TOLD_ENTRY = 24;
-/** Beyond it a sorted set has a table of its members. */
+/** A larger sorted set has a hash table of its members. */
 const LONGEST_LISTPACK = 128;
-/** Both tables have a pointer for each place, and as many places as the next power of two. */
+/** Both tables have a pointer per slot, and the next power of two of slots. */
 const POINTER = 8;
-/** The memory of a Redis without keys. */
+/** The memory of an empty Redis. */
 const EMPTY_REDIS = 2 ** 20;
-/** Of a node's memory: the rest is for replication, for fragmentation and for what a fork copies. */
+/** Share of a node's memory: the rest is for replication, fragmentation and copy-on-write of a fork. */
 const USABLE_MEMORY = 0.6;
-/** Of a core: Redis runs commands on one, and waiting times grow without bound near 1. */
+/** Share of a core: Redis runs commands on one, and queueing delay grows without bound near 1. */
 const USABLE_CPU = 0.5;
-/** Each instance has one for counters, one for rules, one for announcements and one for monitoring. */
+/** One each for counters, rules, announcements and monitoring. */
 const CONNECTIONS_PER_INSTANCE = 4;
-/** The text around the key attributes and the rule's id: the prefix, two braces, two colons and the letter of the algorithm. */
+/** Characters around the key attributes and the rule's id: the prefix, two braces, two colons and the algorithm's letter. */
 const KEY_FRAME = 14;
 
 export function planFor(input: PlanInput): Plan {
@@ -106,7 +106,7 @@ export function planFor(input: PlanInput): Plan {
 }
 
 function planRule(rule: CountingRule, { keys, rate, valueLength }: PlanInput): RulePlan {
-  // A rule without a key has one counter.
+  // A rule without a key has a single counter.
   const own = rule.key.length === 0 ? 1 : keys;
   const keyLength = keyLengthOf(rule, valueLength);
   const unitsPerKey = Math.max(1, Math.min(rule.limit, Math.round((rate / own) * secondsOf(rule))));
@@ -123,7 +123,7 @@ function planRule(rule: CountingRule, { keys, rate, valueLength }: PlanInput): R
   };
 }
 
-/** The bytes of a sorted set that `MEMORY USAGE` leaves out. */
+/** Bytes of a sorted set that `MEMORY USAGE` does not count. */
 function untold(rule: Rule, units: number): number {
   const isSet =
     rule.algorithm === "concurrency" || (rule.algorithm === "rolling-window" && rule.storage === "sorted-set");

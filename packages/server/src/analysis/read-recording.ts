@@ -1,6 +1,4 @@
-/**
- * The lines of recordings: the segments of an instance one after the other, several instances side by side, by the millisecond.
- */
+/** Reads the lines of recordings: an instance's segments one after the other, several instances merged by the millisecond. */
 import { SluiceError } from "sluice";
 import { type HeaderLine, parseLine, type RecordingLine } from "../recording/recording-lines.js";
 import { readLines } from "./log/read-lines.js";
@@ -8,10 +6,10 @@ import { mergedByTime, TimedSource } from "./log/timed-source.js";
 
 interface RecordingCounts {
   lines: number;
-  /** Lines that are none of a recording: torn, or edited. */
+  /** Invalid lines: torn, or edited. */
   bad: number;
   readonly instances: Set<string>;
-  /** Segments without their last line: still written to, or torn by a crash. */
+  /** Segments without their end line: still being written, or torn by a crash. */
   readonly unfinished: string[];
 }
 

@@ -1,6 +1,6 @@
 /**
- * The rule sets of a recording, gathered line by line and compiled. In: lines in their order. Out: rule books by the number that
- * decisions name them by; a set that no longer validates, or that is not whole, is told and has no book.
+ * Collects and compiles the rule sets of a recording. In: lines in order. Out: rule books by the number that decisions refer to; a set that
+ * is incomplete or no longer validates is reported and has no book.
  */
 import { type Rule, type RuleBook, ruleBook } from "sluice";
 import { opaqueRules } from "../recording/hash-values.js";
@@ -8,7 +8,7 @@ import type { RuleLine, RulesLine } from "../recording/recording-lines.js";
 
 interface RecordedBook {
   readonly book: RuleBook;
-  /** Rules that look into hashed values: what they decide cannot be repeated. */
+  /** Rules that interpret hashed values: their decisions cannot be reproduced. */
   readonly opaque: ReadonlySet<string>;
 }
 
@@ -17,7 +17,7 @@ const MOST_BOOKS = 1_000;
 export class RecordedBooks {
   readonly #hashed: readonly string[];
   readonly #onUnreadable: (why: string) => void;
-  /** In force, and of parts of requests; each by its number. */
+  /** Rules in force, and rules of request parts; each by number. */
   readonly #inForce = new Map<number, RecordedBook>();
   readonly #ofParts = new Map<number, RecordedBook>();
   #gathered: { line: RulesLine; rules: Rule[] } | undefined;
@@ -54,7 +54,7 @@ export class RecordedBooks {
     const books = line.book === true ? this.#ofParts : this.#inForce;
     try {
       books.set(line.rules, { book: ruleBook(rules), opaque: opaqueRules(rules, this.#hashed) });
-      // The oldest goes: no decision that is still to come was made under it.
+      // Drop the oldest: no later decision refers to it.
       if (books.size > MOST_BOOKS) books.delete(books.keys().next().value!);
     } catch (error) {
       books.delete(line.rules);

@@ -6,7 +6,7 @@ import { compareDecisions, uncertainForMs } from "./recorded-decisions.js";
 const passed: CheckLine = ["r", "enforce", 1, 4, 0, 10];
 const refused: CheckLine = ["r", "enforce", 0, 0, 5, 10, "limit"];
 
-test("another outcome is a difference, another count or wait is other numbers", () => {
+test("a different outcome is a difference, a different count or wait is other numbers", () => {
   expect(compareDecisions([passed], [[...passed]])).toBe("none");
   expect(compareDecisions([passed], [refused])).toBe("differences");
   expect(compareDecisions([passed], [])).toBe("differences");
@@ -15,7 +15,7 @@ test("another outcome is a difference, another count or wait is other numbers", 
   expect(compareDecisions([refused], [["r", "enforce", 0, 0, 6, 10, "limit"]])).toBe("otherNumbers");
 });
 
-test("a gap matters for two of the longest windows, and for as long as an id is remembered", () => {
+test("a gap matters for twice the longest window, and for as long as an id is remembered", () => {
   const book = ruleBook([
     { id: "a", key: ["user"], algorithm: "fixed-window", limit: 1, window: "1s" },
     { id: "b", key: ["user"], algorithm: "token-bucket", limit: 10, window: "20s" },

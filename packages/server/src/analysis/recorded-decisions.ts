@@ -1,4 +1,4 @@
-/** A recorded decision beside the one that was made again: whether they are alike, and for how long a gap in a recording matters. Pure. */
+/** Compares a recorded decision with its replay, and determines for how long a gap in a recording matters. Pure. */
 import type { Check, StoreReply } from "sluice/internal";
 import { type CheckLine, checkLine, type DecisionLine } from "../recording/recording-lines.js";
 
@@ -8,7 +8,7 @@ export function checkLines(checks: readonly Check[], { verdicts }: StoreReply): 
   return checks.map(({ plan }, i) => checkLine(plan, verdicts[i]!));
 }
 
-/** `differences`: another outcome of some check. `otherNumbers`: the same outcomes, with other counts or waits. */
+/** `differences`: some check has a different outcome. `otherNumbers`: equal outcomes with different counts or waits. */
 export function compareDecisions(
   recorded: readonly CheckLine[],
   replayed: readonly CheckLine[],
@@ -25,7 +25,7 @@ export function compareDecisions(
   return found;
 }
 
-/** How long the counters of these checks may hold something that the recording does not know of. */
+/** How long the counters of these checks may contain something that the recording does not know. */
 export function uncertainForMs(checks: readonly Check[], { id }: DecisionLine): number {
   let longestMs = id === undefined ? 0 : REMEMBERED_IDS_MS;
   for (const { plan, block } of checks) {
@@ -40,6 +40,6 @@ export function uncertainForMs(checks: readonly Check[], { id }: DecisionLine): 
             : 0;
     longestMs = Math.max(longestMs, spanMs, ...(block?.lengthsMs ?? []));
   }
-  // A sliding counter looks at the window before, and a lease may have been renewed.
+  // A sliding counter uses the previous window too, and a lease may have been renewed.
   return 2 * longestMs;
 }

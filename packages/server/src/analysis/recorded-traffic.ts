@@ -1,6 +1,6 @@
 /**
- * The traffic of a recording from some time on, bounded in lines and in time: what the console tries drafts on.
- * In: a folder of segments. Out: batches of requests, and what ended them.
+ * The traffic of a recording from a given time on, bounded in lines and duration: the console tries drafts on it.
+ * In: a folder of segments. Out: batches of requests, and why reading ended.
  */
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ export interface TrafficOptions {
 export class RecordedTraffic {
   readonly #logs: Logs;
   readonly #options: TrafficOptions;
-  /** What ended the reading before the traffic did. */
+  /** The bound that ended the reading before the traffic did. */
   endedBy: "lines" | "time" | undefined;
 
   constructor(options: TrafficOptions) {
@@ -44,7 +44,7 @@ export class RecordedTraffic {
   }
 }
 
-/** Segments that were written to since. A segment that was deleted meanwhile is left out. */
+/** Segments modified since then. A segment deleted in the meantime is skipped. */
 function segmentsSince(folder: string, fromMs: number): string[] {
   return readdirSync(folder)
     .filter((name) => SEGMENT_NAME.test(name))
@@ -55,7 +55,7 @@ function segmentsSince(folder: string, fromMs: number): string[] {
 
 const AT = '{"at":';
 
-/** Lines of before are not even parsed: most of an hour's segment may be. */
+/** Skips earlier lines without parsing them, which may be most of an hour's segment. */
 function sinceFormat(fromMs: number): LogFormat {
   return {
     name: sluiceFormat.name,

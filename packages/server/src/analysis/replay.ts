@@ -1,6 +1,6 @@
 /**
- * Rules replayed over requests in virtual time: the shipped limiter with its store in memory, which decides as the Lua scripts do
- * (`test/twins`), on a clock that each request sets. Places of concurrency rules are given back when their request ended in the log.
+ * Replays rules over requests in virtual time: the real limiter with the memory store, which decides as the Lua scripts do (`test/twins`),
+ * on a clock set by each request. Concurrency places are released when their request ended in the log.
  */
 import {
   type Attributes,
@@ -17,32 +17,32 @@ import type { DecisionLine, TimedLine } from "../recording/recording-lines.js";
 import { EventQueue } from "./event-queue.js";
 import { LastNamed } from "./last-named.js";
 
-/** A request as rules see it. */
+/** A request as seen by rules. */
 export interface Arrival {
   readonly atMs: number;
   readonly durationMs: number | undefined;
   readonly attributes: Attributes;
   readonly cost?: number | undefined;
-  /** The name of a recorded decision: its lease then ends when the recording says so. */
+  /** Name of a recorded decision: its lease ends when the recording says so. */
   readonly entry?: string | undefined;
-  /** Counted in full, never refused. */
+  /** A charge: counted in full, never refused. */
   readonly isCharge?: boolean | undefined;
 }
 
-/** A decision, and what it asked: `asked[i]` stands behind the decision's check `i`. */
+/** A decision, and its checks' keys and costs: `asked[i]` belongs to the decision's check `i`. */
 export interface Replayed {
   readonly decision: Decision;
   readonly asked: DecidedRequest["checks"];
 }
 
-/** Counters of a day's log fit; beyond, idle ones give way, which the report says. */
+/** Enough for the counters of a day's log; beyond, idle ones are evicted, which the report mentions. */
 export const MOST_BYTES = 2 ** 30;
 const LEAST_NAMED = 50_000;
 
 export class Replay {
   readonly #limiter: Limiter;
   readonly #ends = new EventQueue<string>();
-  /** Recorded decisions that may yet be refunded or released. */
+  /** Recorded decisions that may still be refunded or released. */
   readonly #named = new LastNamed<Decision>(LEAST_NAMED);
   #nowMs = 0;
   #asked: DecidedRequest["checks"] = [];
@@ -50,7 +50,7 @@ export class Replay {
   constructor(rules: readonly Rule[], maxBytes = MOST_BYTES) {
     const clock = { now: () => this.#nowMs };
     this.#limiter = createLimiter({
-      // How busy a server was then is not in its log: load-shedding rules are left out.
+      // Load-shedding rules are left out: a log does not contain the server's utilisation.
       rules: rules.filter(isCounting),
       store: memoryStore({ clock, maxBytes, onMemoryLimit: () => {} }),
     });
@@ -67,13 +67,13 @@ export class Replay {
     return this.#nowMs;
   }
 
-  /** How many counters gave way that were not used up, and that were. */
+  /** Number of evicted counters, used up or not. */
   get evicted(): number {
     const { idle, usedUp } = this.#limiter.memoryUse()!.evicted;
     return idle + usedUp;
   }
 
-  /** A request that arrives before the last one is decided at the time of that one. At once, unless leases end before it. */
+  /** A request that arrives before the previous one is decided at that one's time. Synchronous, unless leases end first. */
   decide(arrival: Arrival): Replayed | Promise<Replayed> {
     const toMs = Math.max(this.#nowMs, arrival.atMs);
     if (this.#ends.nextMs <= toMs) return this.#advance(toMs).then(() => this.#decideNow(arrival));
@@ -96,7 +96,7 @@ export class Replay {
     return { decision, asked: this.#asked };
   }
 
-  /** What became of recorded decisions: refunds, releases, renewals, resets; what these rules do not know is left out. */
+  /** Applies later events on recorded decisions: refunds, releases, renewals, resets; those of unknown rules are skipped. */
   async happened(line: Exclude<TimedLine, DecisionLine>): Promise<void> {
     await this.#advance(Math.max(this.#nowMs, line.at));
     const limiter = this.#limiter;
@@ -117,7 +117,7 @@ export class Replay {
     }
   }
 
-  /** Gives back what ended by then, each at its own time. */
+  /** Releases the leases that ended by then, each at its own time. */
   async #advance(toMs: number): Promise<void> {
     while (this.#ends.nextMs <= toMs) {
       const { atMs, item } = this.#ends.take()!;
@@ -132,7 +132,7 @@ export class Replay {
   }
 }
 
-/** A rule or a cost that these rules do not have. */
+/** Ignores an event that refers to a rule or a cost that these rules do not have. */
 function isMalformed(error: unknown): void {
   if (!(error instanceof SluiceError)) throw error;
 }

@@ -36,7 +36,7 @@ const simulation: Simulation = {
   evicted: 0,
 };
 
-test("figures are there, and nothing that a log or a rule names becomes markup", () => {
+test("the report contains the figures, and no name from a log or rule becomes markup (XSS)", () => {
   const html = reportHtml(simulation, counts);
   expect(html).toContain("2,000 requests");
   expect(html).toContain("500 refused (25 %)");
@@ -45,7 +45,7 @@ test("figures are there, and nothing that a log or a rule names becomes markup",
   expect(html).toContain("user=&lt;img src=x");
 });
 
-test("columns stand on each other: three quarters admitted, one refused", () => {
+test("columns are stacked: three quarters admitted, one refused", () => {
   const bars = [...reportHtml(simulation, counts).matchAll(/y="([\d.]+)" width="[\d.]+" height="([\d.]+)"/g)];
   expect(bars.map(([, y, height]) => [Number(y), Number(height)])).toEqual([
     [61, 135],

@@ -1,5 +1,5 @@
 /**
- * A simulation as one HTML file: no script, no request to anywhere, light and dark. Everything that a log or a rule names is escaped. Pure.
+ * A simulation as a single HTML file: no scripts, no external resources, light and dark. Everything from a log or a rule is escaped. Pure.
  */
 import type { LogCounts } from "./log/read-logs.js";
 import type { RuleFigures } from "./rule-figures.js";
@@ -93,7 +93,7 @@ const HEIGHT = 220;
 const BOTTOM = 24;
 const TOP = 16;
 
-/** Columns: admitted below, refused on top. */
+/** Stacked columns: admitted below, refused on top. */
 function chart(series: Series): string {
   const { stepMs, rows } = series;
   const highest = Math.max(0, ...rows.map(([requests]) => requests!));

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { RollingMaxima } from "./rolling-maxima.js";
 
-test("an entry leaves exactly one window after it came", () => {
+test("an entry expires exactly one window after it arrived", () => {
   const maxima = new RollingMaxima(1_000);
   maxima.add("a", 1, 0);
   maxima.add("a", 1, 999);
@@ -9,7 +9,7 @@ test("an entry leaves exactly one window after it came", () => {
   expect(maxima.top(1)).toEqual([{ key: "a", max: 2, atMs: 999 }]);
 });
 
-test("equal to counting every window anew, for random arrivals, keys and costs", () => {
+test("equals a brute-force count, for random arrivals, keys and costs", () => {
   let seed = 99;
   const random = (below: number): number => {
     seed = (Math.imul(seed, 1_103_515_245) + 12_345) & 0x7fff_ffff;

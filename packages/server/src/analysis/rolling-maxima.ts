@@ -1,13 +1,13 @@
 /**
- * The most that each key had in any rolling window, exactly: every request enters the window at its time and leaves one window later.
- * Memory: one entry for each request of the last window, and one for each key; `WorstWindow` forgets keys. Pure; times must not go back.
+ * The exact maximum of each key over all rolling windows: every request enters the window at its time and leaves one window later. Memory:
+ * one entry per request in the last window, and one per key; `WorstWindow` forgets keys. Pure; times must not go back.
  */
 
 interface KeySum {
-  /** The cost of the requests in the window. */
+  /** Total cost of the requests in the window. */
   inWindow: number;
   max: number;
-  /** When the window of the maximum ended. */
+  /** When the window with the maximum ended. */
   maxAtMs: number;
 }
 
@@ -16,7 +16,7 @@ const FIRST_SIZE = 1_024;
 export class RollingMaxima {
   readonly #windowMs: number;
   readonly #keys = new Map<string, KeySum>();
-  /** A ring of the window's entries, oldest first. */
+  /** A ring buffer of the window's entries, oldest first. */
   #times = new Float64Array(FIRST_SIZE);
   #costs = new Float64Array(FIRST_SIZE);
   #sums: KeySum[] = new Array(FIRST_SIZE);
@@ -51,7 +51,7 @@ export class RollingMaxima {
     this.#count++;
   }
 
-  /** An entry leaves exactly one window after it came. */
+  /** An entry expires exactly one window after it arrived. */
   #leave(upToMs: number): void {
     const mask = this.#times.length - 1;
     while (this.#count > 0 && this.#times[this.#head]! <= upToMs) {
@@ -83,12 +83,12 @@ export class RollingMaxima {
     return this.#keys.size;
   }
 
-  /** Of all keys, the smallest first. */
+  /** The maxima of all keys, in ascending order. */
   maxima(): Float64Array {
     return Float64Array.from(this.#keys.values(), ({ max }) => max).sort();
   }
 
-  /** The keys with the highest maxima, the highest first. */
+  /** The keys with the highest maxima, in descending order. */
   top(most: number): { key: string; max: number; atMs: number }[] {
     return [...this.#keys]
       .map(([key, { max, maxAtMs }]) => ({ key, max, atMs: maxAtMs }))

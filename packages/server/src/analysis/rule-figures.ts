@@ -1,4 +1,4 @@
-/** One rule in a replay: how often it was asked, which keys it refused, and the most that it admitted in one window. */
+/** The figures of a rule in a replay: how often it was checked, which keys it refused, and the most that it admitted in one window. */
 import { type Decision, type Rule, readCounterKey } from "sluice";
 import { parseDuration } from "sluice/internal";
 import { countOne, FrequentItems, type Item } from "../monitoring/top-keys/frequent-items.js";
@@ -18,13 +18,13 @@ export interface RuleFigures {
   readonly refused: number;
   /** Of the total. */
   readonly share: number;
-  /** Keys that the rule was asked about, and of these the ones with at least one refusal. */
+  /** Keys that the rule checked, and how many of them had at least one refusal. */
   readonly keys: number;
   readonly keysRefused: number;
   /** Whether `keys`, `keysRefused` and the top keys are exact; beyond a hundred thousand keys they are lower bounds. */
   readonly exact: boolean;
   readonly topKeys: readonly KeyFigures[];
-  /** The most units that one key was admitted in any rolling window of the rule's length; absent for rules without one. */
+  /** The most units that one key was admitted in any rolling window of the rule's length; absent for rules without a window. */
   readonly worstWindow?: {
     readonly key: string;
     readonly admitted: number;
@@ -33,7 +33,7 @@ export interface RuleFigures {
   };
 }
 
-/** Exact up to twice as many. */
+/** Exact up to twice this number. */
 const KEEP_KEYS = 50_000;
 const TOP_KEYS = 10;
 
@@ -71,7 +71,7 @@ export class RuleCount {
     countOne(this.#refusedKeys, key);
   }
 
-  /** A key that the caller holds from now on: nothing has to be found for its requests. It may come again, as a new one. */
+  /** Starts a key whose state the caller holds, so that no look-up is needed per request. The same key may come again, as a new one. */
   begin(key: string): KeyCount {
     this.#keys.add(key);
     return new KeyCount(this, key);
@@ -118,7 +118,7 @@ export class RuleCount {
   }
 }
 
-/** One key under one rule, held by its caller. It is its window itself: each object more that a request must reach takes time. */
+/** One key of one rule, held by its caller. It is its own window: every additional object that a request must reach takes time. */
 export class KeyCount implements KeyWindow {
   readonly count: RuleCount;
   readonly key: string;
@@ -133,7 +133,7 @@ export class KeyCount implements KeyWindow {
   }
 }
 
-/** `user=42, path=/v1/x`: the attributes that a counter is kept for. */
+/** `user=42, path=/v1/x`: a counter's key attributes. */
 export function spellKey(counterKey: string): string {
   const { attributes } = readCounterKey(counterKey);
   if (attributes === undefined) return "(a long key)";
@@ -141,12 +141,12 @@ export function spellKey(counterKey: string): string {
   return pairs.length === 0 ? "(all requests)" : pairs.join(", ");
 }
 
-/** Undefined where the rule has no window of a fixed length. */
+/** Undefined if the rule has no window of fixed length. */
 export function windowOf(rule: Rule): number | undefined {
   return "window" in rule && rule.window !== undefined ? parseDuration(rule.window) : undefined;
 }
 
-/** Whether a check of a decision was charged: all of a request are, or none. */
+/** Whether a check of a decision was charged: all checks of a request are, or none. */
 export function isCharged(decision: Pick<Decision, "allowed">, mode: string, allowed: boolean): boolean {
   return allowed && (decision.allowed || mode === "candidate");
 }

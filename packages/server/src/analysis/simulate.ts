@@ -1,6 +1,6 @@
 /**
- * A draft of rules against recorded traffic: each request is decided by the draft, by the rules in force beside it if
- * they are given, and by the draft once more where refused clients come back. In: batches of requests. Out: figures.
+ * Simulates a draft of rules on recorded traffic: each request is decided by the draft, optionally by the rules in force, and optionally by
+ * the draft once more with retries of refused clients. In: batches of requests. Out: figures.
  */
 import type { Attributes, Decision, Rule } from "sluice";
 import { SluiceError } from "sluice";
@@ -18,16 +18,16 @@ interface SimulationOptions {
   readonly rules: readonly Rule[];
   /** The rules in force. */
   readonly against?: readonly Rule[] | undefined;
-  /** Whether refused clients are also tried as coming back. */
+  /** Whether to simulate retries of refused clients as well. */
   readonly comeBack: boolean;
   /**
-   * Asked with the first request: whether recorded decisions may be among the requests, with their costs, refunds and resets. Requests of
-   * access logs alone take a short way (`plain-replay.ts`). Absent: they may.
+   * Called with the first request: whether there may be recorded decisions, with their costs, refunds and resets. Pure access logs take a
+   * fast path (`plain-replay.ts`). Absent: there may be.
    */
   readonly mayBeRecorded?: (() => boolean) | undefined;
-  /** Of the counters of each rule set; beyond, idle ones give way, which the figures say. */
+  /** Bound on the counters of each rule set; beyond, idle ones are evicted, which the figures mention. */
   readonly maxBytes?: number | undefined;
-  /** Throws or rejects with `invalid-request` for a request that the service itself would refuse as malformed. */
+  /** Throws or rejects with `invalid-request` for a request that the service would refuse as malformed. */
   readonly attributesOf: (request: LogRequest) => MaybePromise<Attributes>;
 }
 
@@ -36,22 +36,22 @@ export interface Simulation {
   readonly refused: number;
   /** Of the total. */
   readonly share: number;
-  /** Requests that no rule applied to. */
+  /** Requests that no rule matched. */
   readonly unmatched: number;
-  /** Requests that the service refuses as malformed, whatever the rules say; not in the total. */
+  /** Requests that the service refuses as malformed, whatever the rules; not in the total. */
   readonly malformed: number;
   readonly from?: string;
   readonly to?: string;
   readonly rules: readonly RuleFigures[];
   readonly against?: Comparison;
   readonly comeBack?: ComeBackFigures;
-  /** Requests and refusals a step; with `against`, the refusals of the rules in force too. */
+  /** Requests and refusals per step; with `against`, also the refusals by the rules in force. */
   readonly series: Series;
-  /** Counters that gave way because memory was short: then figures are lower bounds. */
+  /** Counters evicted for lack of memory: figures are then lower bounds. */
   readonly evicted: number;
 }
 
-/** So many requests reach for their counters together. The processor has some ten reads under way at once, and its nearest cache holds what they bring. */
+/** Requests whose counters are prefetched together. A CPU has about ten reads in flight, and its fastest cache holds the results. */
 const GROUP = 32;
 
 const noNotes = { begin: () => undefined, isOver: () => true, touch: () => 0 };
@@ -68,10 +68,10 @@ export class Simulator {
   #figures = { total: 0, refused: 0, unmatched: 0, malformed: 0 };
   #fromMs: number | undefined;
   #toMs = 0;
-  /** The short way: undefined until the first request, and where it cannot be taken. */
+  /** The fast path; undefined before the first request, and if it does not apply. */
   #plain: { readonly draft: PlainReplay<KeyCount>; readonly live: PlainReplay<undefined> | undefined } | undefined;
   #isBegun = false;
-  /** Attributes of the requests that are decided together; undefined for those that are malformed. */
+  /** Attributes of the requests in the current group; undefined for malformed ones. */
   readonly #group: (Attributes | undefined)[] = [];
 
   constructor(options: SimulationOptions) {
@@ -80,13 +80,13 @@ export class Simulator {
     this.#live = options.against === undefined ? undefined : new Replay(options.against, options.maxBytes);
     this.#series = new TimeSeries(options.against === undefined ? 2 : 3);
     this.#comeBack = options.comeBack ? new ComeBack(options.rules) : undefined;
-    // A rule that nothing met is in the report too.
+    // Include rules that match nothing in the report.
     for (const rule of this.#draft.rules) {
       if (rule.mode !== "off") this.#count(rule.id, rule.mode ?? "enforce");
     }
   }
 
-  /** Requests in the order of their time. Waits only where it must: a million lines make a million promises for each await. */
+  /** Requests must be in order of time. Awaits only if necessary: each await would create a promise per line. */
   async addAll(batch: readonly LogRequest[]): Promise<void> {
     if (!this.#isBegun) this.#begin();
     for (let from = 0; from < batch.length; from += GROUP) {
@@ -108,7 +108,7 @@ export class Simulator {
     }
   }
 
-  /** The short way. What all requests of the group need is reached for before the first is decided. */
+  /** The fast path. Prefetches everything that the group needs before deciding its first request. */
   #addGroup(batch: readonly LogRequest[], from: number, end: number): void {
     const { draft, live } = this.#plain!;
     const group = this.#group;
@@ -125,7 +125,7 @@ export class Simulator {
     }
   }
 
-  /** The service would refuse it as malformed: a target, a cost that is no number, a value too complex to match. */
+  /** The service would refuse it as malformed: a bad target, a cost that is no number, a value too complex to match. */
   #countMalformed(error: unknown): void {
     if (!(error instanceof SluiceError) || !["invalid-request", "too-complex"].includes(error.code)) throw error;
     this.#figures.malformed++;
@@ -195,7 +195,7 @@ export class Simulator {
   ): Promise<void> {
     const [byDraft, byLive] = await Promise.all([draft, live]);
     this.#judge(byDraft, byLive);
-    // Which of several tries a recorded release belongs to is not known: places are given back at once.
+    // With retries it is unknown which attempt a recorded release belongs to, so places are released by duration.
     await this.#comeBack?.add({ ...arrival, entry: undefined });
   }
 
@@ -260,7 +260,7 @@ export class Simulator {
     else this.#changes.newlyAdmitted(refuserOf(live));
   }
 
-  /** In the order of the document; a rule's candidate after it. */
+  /** In document order; a rule's candidate follows it. */
   #ruleFigures(): RuleFigures[] {
     const modes = ["enforce", "shadow", "candidate"];
     return this.#draft.rules.flatMap(({ id }) =>
@@ -294,7 +294,7 @@ export class Simulator {
   }
 }
 
-/** The rule and key that refused, as a text. */
+/** The refusing rule and key, as text. */
 function refuserOf({ decision, asked }: Replayed): string {
   const at = decision.checks.findIndex((check) => isRefuser(check, decision));
   return `${decision.checks[at]!.rule}: ${spellKey(asked[at]!.key)}`;

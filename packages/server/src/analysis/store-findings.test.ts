@@ -24,8 +24,8 @@ const judged = (...given: Parameters<typeof found>) =>
     .filter(({ verdict }) => verdict !== "ok")
     .map(({ check, verdict }) => `${check}: ${verdict}`);
 
-describe("a store is judged by what it says of itself", () => {
-  test("a healthy one has nothing to mend", () => {
+describe("findings from a store's own information", () => {
+  test("a healthy store needs no remedy", () => {
     expect(judged()).toEqual([]);
     expect(found().map(({ check }) => check)).toEqual(["store version", "store role", "store memory", "clocks"]);
   });
@@ -48,11 +48,11 @@ describe("a store is judged by what it says of itself", () => {
     expect(found({}, 5_000).at(-1)!.text).toBe("the store's clock is 5.0 s ahead of this machine's");
   });
 
-  test("what a server does not tell is not judged", () => {
+  test("information that a server omits causes no finding", () => {
     expect(storeFindings(new Map(), { aheadMs: 0 }).map(({ check }) => check)).toEqual(["clocks"]);
   });
 
-  test("whatever is not well says what to do", () => {
+  test("every problem has a remedy", () => {
     const bad = found({ redis_version: "5.0.0", role: "slave", maxmemory: "0" }, 9_000);
     expect(bad.every(({ remedy }) => remedy !== undefined)).toBe(true);
   });

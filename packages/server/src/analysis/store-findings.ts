@@ -1,6 +1,6 @@
 /**
- * What a Redis says of itself, judged for counters: version, role, memory, clock. For `sluice doctor`. Pure.
- * In: INFO, parsed, and the distance of the clocks. Out: findings, each with what to do where something is to do.
+ * Evaluates a Redis server's own information for counters: version, role, memory, clock. For `sluice doctor`. Pure.
+ * In: parsed INFO, and the clock difference. Out: findings, with a remedy if there is something to do.
  */
 import { factsOf, type Info } from "../monitoring/store-view/node-report.js";
 
@@ -8,13 +8,12 @@ export interface Finding {
   readonly check: string;
   readonly verdict: "ok" | "warning" | "failed";
   readonly text: string;
-  /** What to do about it. */
   readonly remedy?: string;
 }
 
 const OLDEST_MAJOR = 7;
 const NEARLY_FULL = 0.8;
-/** Windows are counted by Redis's clock alone; beyond this, times in answers look wrong to clients. */
+/** Only Redis's clock is used for windows; beyond this difference, times in responses look wrong to clients. */
 const CLOCKS_APART_MS = 1_000;
 
 export function storeFindings(info: Info, clock: { readonly aheadMs: number }): Finding[] {

@@ -29,7 +29,7 @@ test("limits are the peaks of the busiest keys times the headroom", () => {
   });
 });
 
-test("where keys were refused there is no candidate: what they wanted is not known", () => {
+test("if keys were refused there is no candidate: their real demand is unknown", () => {
   const found = suggestFromHistory({ rule, keys: [key("a", 1, 5), key("b", 0.2)], headroom: 1.2 });
   expect(found).toMatchObject({ keysRefused: 1, max: 100 });
   expect(found.candidate).toBeUndefined();

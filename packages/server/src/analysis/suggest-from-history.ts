@@ -1,9 +1,9 @@
 /**
- * A limit for a rule in force, from what the service remembers of its busiest keys: the highest share of the limit that each had in use.
+ * Suggests a limit for a rule in force from the service's top keys: the highest share of the limit that each had in use.
  * In: the rule's limit, its top keys of a day. Out: limits with headroom, and a candidate to try.
  *
- * Less exact than a log or a recording, and it says so: only the busiest keys are remembered, so that quantiles are of these, and a key
- * that was refused may have wanted any amount above the limit. Pure.
+ * Less exact than a log or a recording, and labelled as such: only the busiest keys are known, so quantiles are of these, and a key that
+ * was refused may have wanted any amount above the limit. Pure.
  */
 import type { TopKey } from "../monitoring/views/keys.js";
 
@@ -12,16 +12,16 @@ export interface HistorySuggestion {
   /** The limit in force. */
   readonly limit: number;
   readonly window?: string | number | undefined;
-  /** The busiest keys; the service remembers no others. */
+  /** The busiest keys; others are not stored. */
   readonly keys: number;
-  /** Of these, those that were refused: they may have wanted more than the limit. */
+  /** Keys that were refused: they may have wanted more than the limit. */
   readonly keysRefused: number;
-  /** Of these keys: the most units in use at once. */
+  /** Over these keys: the most units in use at once. */
   readonly p50: number;
   readonly p99: number;
   readonly max: number;
   readonly limits: readonly { readonly from: "p99" | "max"; readonly limit: number; readonly keysTouched: number }[];
-  /** Absent where keys were refused: what they wanted is not known. */
+  /** Absent if keys were refused: their real demand is unknown. */
   readonly candidate?: { readonly limit: number };
 }
 

@@ -6,9 +6,9 @@ const windows = [
   { text: "1m", ms: 60_000 },
 ];
 
-test("percentiles are of keys: the smallest number that at least this share does not exceed", () => {
+test("percentiles are over keys: the smallest value that at least this share of keys does not exceed", () => {
   const suggester = new Suggester({ key: ["user"], windows, headroom: 1 });
-  // User n asks n times in one second; 1 to 100.
+  // User n sends n requests within one second, for n from 1 to 100.
   for (let user = 1; user <= 100; user++) for (let i = 0; i < user; i++) suggester.add({ user }, user * 10_000);
   const [second] = suggester.read().windows;
   expect(second).toMatchObject({ keys: 100, p50: 50, p99: 99, p999: 100, max: 100 });
@@ -19,7 +19,7 @@ test("percentiles are of keys: the smallest number that at least this share does
   ]);
 });
 
-test("a request without an attribute of the key is counted apart; a key of several names is spelled with all", () => {
+test("a request that lacks a key attribute is counted separately; a key of several attributes includes all", () => {
   const suggester = new Suggester({ key: ["user", "path"], windows, headroom: 1.2 });
   suggester.add({ user: "bob", path: "/a" }, 0);
   suggester.add({ user: "bob" }, 1);
@@ -32,11 +32,11 @@ test("a request without an attribute of the key is counted apart; a key of sever
   ]);
 });
 
-test("no request, no suggestion", () => {
+test("no requests, no suggestion", () => {
   expect(new Suggester({ key: ["user"], windows, headroom: 1 }).read()).toMatchObject({ requests: 0, rules: [] });
 });
 
-test("fields of every object are no attributes", () => {
+test("inherited object properties are no attributes", () => {
   const suggester = new Suggester({ key: ["constructor"], windows, headroom: 1 });
   suggester.add({ ip: "10.0.0.1" }, 0);
   expect(suggester.read()).toMatchObject({ requests: 1, withoutKey: 1, rules: [] });

@@ -1,22 +1,22 @@
 /**
- * Limits from what clients really did: the exact maxima of every key over rolling windows, and for each limit how many keys it would touch.
+ * Suggests limits from real traffic: the exact maxima of every key over rolling windows, and for each limit how many keys it would affect.
  * In: requests. Out: suggestions, and rules in shadow mode to try them.
  */
 import type { Attributes, Rule } from "sluice";
 import { RollingMaxima } from "./rolling-maxima.js";
 
 interface SuggestOptions {
-  /** The attributes that a limit is kept for. */
+  /** The key attributes of the limit. */
   readonly key: readonly string[];
-  /** Windows in ms, with their spelling. */
+  /** Windows in ms, with their notation. */
   readonly windows: readonly { readonly text: string; readonly ms: number }[];
-  /** How much above what was seen. */
+  /** Factor above the observed maximum. */
   readonly headroom: number;
 }
 
 export interface Suggestion {
   readonly window: string;
-  /** Of keys: how many were seen, and the most of each in any window of this length. */
+  /** The number of keys, and quantiles of their maximum in any window of this length. */
   readonly keys: number;
   readonly p50: number;
   readonly p99: number;
@@ -29,13 +29,13 @@ export interface Suggestion {
 export interface SuggestedLimit {
   readonly from: "p99" | "p99.9" | "max";
   readonly limit: number;
-  /** Keys whose maximum lies above it. */
+  /** Keys whose maximum exceeds it. */
   readonly keysTouched: number;
 }
 
 export interface Suggestions {
   readonly requests: number;
-  /** Requests that lack an attribute of the key. */
+  /** Requests that lack a key attribute. */
   readonly withoutKey: number;
   readonly windows: readonly Suggestion[];
   /** A burst and a sustained limit in shadow mode, ready for a rule file. */
@@ -67,7 +67,7 @@ export class Suggester {
   #keyOf(attributes: Attributes): string | undefined {
     let key = "";
     for (const name of this.#options.key) {
-      // `constructor` is a field of every object, and no attribute.
+      // `constructor` is an inherited property, not an attribute.
       const value = Object.hasOwn(attributes, name) ? attributes[name] : undefined;
       if (value === undefined || value === null) return undefined;
       key += key === "" ? `${name}=${value}` : `, ${name}=${value}`;
@@ -119,7 +119,7 @@ function firstAbove(sorted: Float64Array, value: number): number {
   return from;
 }
 
-/** The shortest window holds bursts, the longest the sustained rate. In shadow mode: they show whom they would refuse, and refuse nobody. */
+/** The shortest window limits bursts, the longest the sustained rate. In shadow mode: they only report what they would refuse. */
 function rulesOf(windows: readonly Suggestion[], { key }: SuggestOptions): Rule[] {
   const chosen = windows.length > 1 ? [windows[0]!, windows.at(-1)!] : windows;
   return chosen.flatMap((suggestion, i) => {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { edgeBursts } from "./synthetic-load.js";
 
-test("the whole limit comes just before each edge, and again just after it, in order", () => {
+test("the full limit arrives just before each edge and again just after it, in order", () => {
   const load = [...edgeBursts({ limit: 10, windowMs: 1_000, windows: 3 })];
   expect(load.length).toBe(60);
   const times = load.map(({ atMs }) => atMs - Date.UTC(2026, 0, 1));

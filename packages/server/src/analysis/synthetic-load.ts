@@ -1,22 +1,22 @@
 /**
- * A load that shows what an algorithm does at the edges of its windows: bursts of the whole limit just before and just after an edge, beside
- * a steady trickle. Deterministic. Pure.
+ * A load that shows how an algorithm behaves at window edges: bursts of the full limit just before and just after an edge, plus a steady
+ * trickle. Deterministic. Pure.
  */
 import type { Arrival } from "./replay.js";
 
 interface LoadOptions {
   readonly limit: number;
   readonly windowMs: number;
-  /** How many windows it lasts. */
+  /** Duration in windows. */
   readonly windows: number;
 }
 
-/** The start of every window up to a day. */
+/** A boundary of every window length up to a day. */
 const START_MS = Date.UTC(2026, 0, 1);
-/** How near to the edge a burst comes, as a share of the window. */
+/** Distance of a burst from the edge, as a share of the window. */
 const NEAR = 0.02;
 
-/** Asks twice the limit in each window, for one client. */
+/** Requests twice the limit in each window, for one client. */
 export function* edgeBursts({ limit, windowMs, windows }: LoadOptions): Generator<Arrival> {
   const attributes = { client: "burst" };
   for (let window = 1; window <= windows; window++) {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { TimeSeries } from "./time-series.js";
 
-test("steps double when the span outgrows them, and nothing is lost", () => {
+test("steps double when the span outgrows them, without losing counts", () => {
   const series = new TimeSeries(2);
   for (let second = 0; second < 1_000; second++) series.row(1_795_000_000_000 + second * 1_000)[0]! += 1;
   series.row(1_795_000_999_999)[1]! += 5;

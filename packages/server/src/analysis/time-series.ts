@@ -1,4 +1,4 @@
-/** Counts over a span that is not known before: a fixed number of steps, whose length doubles when the span outgrows them. Pure. */
+/** Counts over a span of unknown length: a fixed number of steps, whose length doubles when the span outgrows them. Pure. */
 
 const STEPS = 120;
 const FIRST_STEP_MS = 1_000;
@@ -6,7 +6,7 @@ const FIRST_STEP_MS = 1_000;
 export interface Series {
   readonly startMs: number;
   readonly stepMs: number;
-  /** One row a step: one number for each column. */
+  /** One row per step, with one number per column. */
   readonly rows: readonly (readonly number[])[];
 }
 
@@ -20,7 +20,7 @@ export class TimeSeries {
     this.#columns = columns;
   }
 
-  /** Times must not go back before the first. */
+  /** Times must not precede the first one. */
   row(atMs: number): number[] {
     this.#startMs ??= Math.floor(atMs / this.#stepMs) * this.#stepMs;
     let at = Math.floor((atMs - this.#startMs) / this.#stepMs);
@@ -48,10 +48,10 @@ export class TimeSeries {
   }
 }
 
-/** To the second where a minute would be the same at both ends, or nearly. */
+/** Shorter spans are labelled with seconds: minutes would be (almost) the same at both ends. */
 const SHORT_SPAN_MS = 600_000;
 
-/** Where a chart begins and ends, in UTC. */
+/** Labels for the start and end of a chart, in UTC. */
 export function endsOf({ startMs, stepMs, rows }: Series): { from: string; to: string } {
   const spanMs = rows.length * stepMs;
   const spell = (ms: number): string =>

@@ -1,6 +1,6 @@
-/** The thread that `traffic-worker.ts` starts: reads the traffic, answers, and ends. */
+/** Entry point of the thread that `traffic-worker.ts` starts: runs one task, posts the answer, and ends. */
 import { parentPort, workerData } from "node:worker_threads";
 import { runTrafficTask, type TrafficTask } from "./traffic-worker.js";
 
-// Only a thread has a parent: whoever imports this file otherwise gets nothing done.
+// Does nothing when imported outside a worker thread.
 if (parentPort !== null) parentPort.postMessage(await runTrafficTask(workerData as TrafficTask));

@@ -1,6 +1,6 @@
 /**
- * Runs `try-on-traffic.ts` on a thread of its own: a replay takes seconds, in which the thread that answers checks would answer none.
- * One at a time on an instance; the thread is bounded in memory, and ended if it takes too long.
+ * Runs `try-on-traffic.ts` on a worker thread: a replay takes seconds, during which the main thread could not answer checks.
+ * One task at a time per instance; the thread is bounded in memory, and terminated if it takes too long.
  */
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -18,10 +18,10 @@ import {
 
 export type TrafficTask = ({ readonly kind: "try" } & TryTask) | ({ readonly kind: "suggest" } & SuggestTask);
 
-/** An error does not cross threads with its class. */
+/** Errors lose their class between threads. */
 type Outcome = { readonly view: unknown } | { readonly mistakes: readonly Mistake[]; readonly message: string };
 
-/** Beyond the bounds of the reading: ten thousand rules are compiled first. */
+/** Longer than the bounds on reading: ten thousand rules are compiled first. */
 const PATIENCE_MS = 60_000;
 const MOST_MEMORY_MB = 1_024;
 
@@ -51,7 +51,7 @@ export class TrafficWorker {
 
 async function inThread(task: TrafficTask): Promise<Outcome> {
   const thread = fileURLToPath(new URL("./traffic-worker-thread.js", import.meta.url));
-  // In tests of the sources there is nothing built to start.
+  // When testing from source there is no built thread to start.
   if (!existsSync(thread)) return await runTrafficTask(task);
   const worker = new Worker(thread, {
     workerData: task,

@@ -1,6 +1,6 @@
 /**
- * A draft of one rule on recorded traffic, beside the rules in force: who would newly be refused, before it is saved. And limits for a rule from
- * what its keys really did there. Runs on a thread of its own (`traffic-worker.ts`).
+ * Compares a draft of one rule with the rules in force on recorded traffic: who would newly be refused, before it is saved. Also suggests
+ * limits for a rule from its keys' real traffic. Runs on a worker thread (`traffic-worker.ts`).
  */
 import { type Rule, ruleBook, SluiceError, validateRules } from "sluice";
 import { HashedValues } from "../recording/hash-values.js";
@@ -12,14 +12,14 @@ import { type SuggestedLimit, suggestionOf } from "./suggest.js";
 import type { Series } from "./time-series.js";
 
 interface Task extends TrafficOptions {
-  /** Literal values of rules are hashed as the recording's values are. */
+  /** Literal values in rules are hashed like the recording's values. */
   readonly hash: { readonly names: readonly string[]; readonly key: string };
 }
 
 export interface TryTask extends Task {
-  /** `{rules: […]}` in force, as JSON. */
+  /** The rules in force, `{rules: […]}` as JSON. */
   readonly document: string;
-  /** Replaces the rule of its id, or is added. */
+  /** Replaces the rule with the same id, or is added. */
   readonly draft: unknown;
 }
 
@@ -28,28 +28,27 @@ export interface SuggestTask extends Task {
   readonly headroom: number;
 }
 
-/** What was read. */
 interface TrafficView {
   /** Requests. */
   readonly total: number;
   readonly from?: string | undefined;
   readonly to?: string | undefined;
-  /** What ended the reading before the traffic did; absent if all of it was read. */
+  /** The bound that ended the reading; absent if all traffic was read. */
   readonly endedBy?: "lines" | "time" | undefined;
 }
 
 export interface TryView extends TrafficView {
-  /** Requests that the rules in force refuse, and those with the draft. */
+  /** Requests refused by the rules in force, and with the draft. */
   readonly refusedBefore: number;
   readonly refusedAfter: number;
   readonly newlyRefused: number;
   readonly newlyAdmitted: number;
-  /** Keys of these requests. */
+  /** Distinct keys of these requests. */
   readonly keysNewlyRefused: number;
   readonly keysNewlyAdmitted: number;
-  /** Whether the two counts are exact, not lower bounds. */
+  /** Whether both key counts are exact rather than lower bounds. */
   readonly keysExact: boolean;
-  /** The first of them. */
+  /** The busiest of them. */
   readonly newlyRefusedKeys: readonly KeyFigures[];
   readonly newlyAdmittedKeys: readonly KeyFigures[];
   /** The draft itself, and its candidate if it has one. */
@@ -61,7 +60,7 @@ export interface TryView extends TrafficView {
 export interface SuggestionsView extends TrafficView {
   readonly rule: string;
   readonly source: "recording" | "history";
-  /** Keys that were seen; of a history, the busiest alone. */
+  /** Number of keys seen; with history, only the busiest. */
   readonly keys: number;
   readonly p50: number;
   readonly max: number;
@@ -69,7 +68,7 @@ export interface SuggestionsView extends TrafficView {
   readonly limits: readonly SuggestedLimit[];
 }
 
-/** Counters of two rule sets on a thread of a service: a fraction of what a command may take. */
+/** For the counters of two rule sets on a service's thread: a fraction of what a CLI command may use. */
 const MOST_BYTES = 128 * 2 ** 20;
 const UNMAPPED = (): never => {
   throw new SluiceError("invalid-request", "a line without attributes");
@@ -114,7 +113,7 @@ function validated(draft: unknown): Rule {
   return outcome.rules[0]!;
 }
 
-/** The most that each key of the rule had in any of its windows, whatever the rule let pass. */
+/** The maximum of each key in any of the rule's windows, whether or not the rule admitted it. */
 export async function suggestOnTraffic({ rule, headroom, hash, ...options }: SuggestTask): Promise<SuggestionsView> {
   const windowMs = windowOf(rule);
   const {
@@ -155,7 +154,7 @@ export async function suggestOnTraffic({ rule, headroom, hash, ...options }: Sug
   };
 }
 
-/** None where the rule refuses the attributes as malformed. */
+/** Empty if the rule refuses the attributes as malformed. */
 function checksOf<T>(read: () => readonly T[]): readonly T[] {
   try {
     return read();

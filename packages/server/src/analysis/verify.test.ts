@@ -21,7 +21,7 @@ function verified(lines: readonly RecordingLine[]) {
   return { decisions, differences, otherNumbers, uncertain };
 }
 
-/** A charge of 1, a reset, a charge of 3, all in one millisecond; a refund of the first; then a look at cost 1. */
+/** A charge of 1, a reset, a charge of 3, all within one millisecond; a refund of the first; then a peek at cost 1. */
 function resetWithin(store: "redis" | "memory", rule: Rule, last: CheckLine): RecordingLine[] {
   const attributes = { user: "u" };
   const check = (us: number, entry: string, cost: number, found: CheckLine): RecordingLine => ({
@@ -47,11 +47,11 @@ function resetWithin(store: "redis" | "memory", rule: Rule, last: CheckLine): Re
 }
 
 const alike = { decisions: 3, differences: 0, otherNumbers: 0, uncertain: 0 };
-// The start of the minute, so that the window ends 60 s later.
+// Start of a minute, so that the window ends 60 s later.
 const fixed: Rule = { id: "r", key: ["user"], algorithm: "fixed-window", limit: 10, window: "1m" };
 const rolling: Rule = { id: "r", key: ["user"], algorithm: "rolling-window", limit: 10, window: "1m" };
 
-test("Redis takes no refund of a charge before a reset from a charge after it in the same millisecond; the replay neither", () => {
+test("in Redis, refunding a charge made before a reset does not affect a charge after it in the same millisecond, nor in the replay", () => {
   expect(verified(resetWithin("redis", fixed, ["r", "enforce", 1, 6, 0, 59_935]))).toEqual(alike);
   expect(verified(resetWithin("redis", fixed, ["r", "enforce", 1, 7, 0, 59_935]))).toEqual({
     ...alike,
@@ -59,13 +59,13 @@ test("Redis takes no refund of a charge before a reset from a charge after it in
   });
 });
 
-test("a sorted set knows charges by their names, and a store in memory keeps resets apart: neither gives anything back", () => {
+test("a sorted set identifies charges by name, and the memory store tracks resets: neither gives anything back", () => {
   const set: Rule = { ...rolling, storage: "sorted-set" };
   expect(verified(resetWithin("redis", set, ["r", "enforce", 1, 6, 0, 60_000]))).toEqual(alike);
   expect(verified(resetWithin("memory", fixed, ["r", "enforce", 1, 6, 0, 59_935]))).toEqual(alike);
 });
 
-test("a counter that is reset, charged and given back within a millisecond is gone on Redis, and with it the clock that the reset had set ahead", () => {
+test("a counter that is reset, charged and refunded within a millisecond keeps the clock set ahead by the reset, as does the replay", () => {
   const attributes = { user: "u" };
   const check = (atMs: number, us: number, entry: string, resetAfterMs: number): RecordingLine => ({
     ...{ at: atMs, us, attributes, entry, cost: 1, rules: 1, allowed: 1 },
@@ -79,13 +79,13 @@ test("a counter that is reset, charged and given back within a millisecond is go
     { at: AT_MS, us: 474, rules: 1, reset: "r", attributes },
     check(AT_MS, 600, "second", 60_001),
     { at: AT_MS, us: 700, rules: 1, giveBack: [{ attributes, cost: 1 }] },
-    check(AT_MS, 900, "third", 60_000),
+    check(AT_MS, 900, "third", 60_001),
     check(AT_MS + 65, 20, "last", 60_000),
   ];
   expect(verified(lines)).toEqual({ ...alike, decisions: 4 });
 });
 
-/** Decisions on a Redis that was empty, under two versions of a rule: the second refills at a sixth of the rate. */
+/** Decisions on an initially empty Redis, under two versions of a rule: the second refills at a sixth of the rate. */
 function editedBucket(decisions: readonly (readonly [afterMs: number, rules: 1 | 2, found: CheckLine])[]) {
   const rule = (limit: number): Rule => ({ id: "r", key: [], algorithm: "token-bucket", limit, window: "40ms" });
   const lines: RecordingLine[] = [
@@ -104,8 +104,8 @@ function editedBucket(decisions: readonly (readonly [afterMs: number, rules: 1 |
 
 const first = [0, 1, ["r", "enforce", 1, 19, 0, 2]] as const;
 
-test("a counter that ended while a script of Redis started may still have counted: that is uncertain, and so is what follows from it", () => {
-  // Ended at 2 ms. A token was left under the new numbers, less 3 ms of refill.
+test("a counter that ended while a Redis script started may still have counted: the decision is uncertain, and so are its consequences", () => {
+  // Ended at 2 ms. Under the new numbers a token was left, minus 3 ms of refill.
   const late = [3, 2, ["r", "enforce", 1, 1, 0, 24]] as const;
   const next = [4, 2, ["r", "enforce", 1, 0, 0, 36]] as const;
   expect(verified(editedBucket([first, late, next]))).toEqual({ ...alike, uncertain: 2 });
@@ -113,7 +113,7 @@ test("a counter that ended while a script of Redis started may still have counte
   expect(verified(editedBucket([first, fresh]))).toEqual({ ...alike, decisions: 2 });
 });
 
-test("a counter that ended long ago must not count, nor one that has not ended count for less", () => {
+test("a counter that ended long ago must not count, and one that has not ended must count in full", () => {
   const late = [103, 2, ["r", "enforce", 1, 1, 0, 24]] as const;
   expect(verified(editedBucket([first, late]))).toEqual({ ...alike, decisions: 2, otherNumbers: 1 });
   const early = [1, 2, ["r", "enforce", 1, 2, 0, 14]] as const;

@@ -1,15 +1,15 @@
 /**
- * A recording held against itself: every decision is made again by the models, at the time, in the order and under the rules that the
- * recording has, and compared with what the store answered then. In: lines, by their instance. Out: the differences.
+ * Verifies a recording against the models: every decision is made again at the recorded time, in the recorded order and under the recorded
+ * rules, and compared with the store's answer. In: lines, by instance. Out: the differences.
  *
- * Lines of a store in memory are in its order. Instances that share a Redis write down its answers as they arrive; the time of each, in
- * microseconds by Redis's clock, is the order in which they were made.
+ * Lines of a memory store are in its order. Instances that share a Redis record its answers as they arrive; the order of decisions is given
+ * by each one's time, in microseconds by Redis's clock.
  *
- * Where a recording cannot know what the counters held, a difference is *uncertain*: after a start with counters in Redis, after lines
- * that were dropped, after an outage (a call without an answer may have counted), after a clock was set back, and under rules that look into
- * hashed values. The replay then follows the recording, so that one unknown charge does not spread. So is the first look at a counter that
- * had just ended: up to version 7.0 Redis judges by the start of a script whether a key has ended, and the script reads the clock later.
- * What is left of such a counter matters where its rule was edited to refill more slowly, and for the level of a block.
+ * If a recording cannot know the counters' contents, a difference is *uncertain*: after a start with existing counters in Redis, after
+ * dropped lines, after an outage (a call without an answer may have counted), after a clock was set back, and under rules that interpret
+ * hashed values. The replay then follows the recording, so that one unknown charge does not spread. The first access to a counter that had
+ * just ended is uncertain too: up to version 7.0 Redis checks expiry by the start time of a script, and the script reads the clock later.
+ * The remains of such a counter matter if its rule was edited to refill more slowly, and for the level of a block.
  */
 import { type MemoryStore, memoryStore } from "sluice";
 import { asCharges, type Check, chargesOf, joinChecks, redisTwin, type StoreReply } from "sluice/internal";
@@ -36,17 +36,17 @@ interface Difference {
 }
 
 export interface Verification {
-  /** Decisions that were made again. */
+  /** Decisions that were replayed. */
   readonly decisions: number;
-  /** Another rule refused or passed than was recorded. */
+  /** A rule's outcome differs from the recorded one. */
   readonly differences: number;
-  /** The same rules refused and passed, but a remaining count or a wait is another. */
+  /** Equal outcomes, but a remaining count or a wait differs. */
   readonly otherNumbers: number;
-  /** Differences for which the recording lacks the reason. */
+  /** Differences that gaps in the recording may explain. */
   readonly uncertain: number;
-  /** Decisions that failure policies made while the store was away, or load shedding: taken as they are. */
+  /** Decisions by failure policies while the store was down, or by load shedding: accepted as recorded. */
   readonly byPolicy: number;
-  /** Decisions under rules with prefetch, which units in the hands of instances made: taken as they are. */
+  /** Decisions under rules with prefetch, made from units held by instances: accepted as recorded. */
   readonly prefetched: number;
   readonly dropped: number;
   /** Rule sets that could not be read. */
@@ -54,20 +54,20 @@ export interface Verification {
   readonly samples: readonly Difference[];
 }
 
-/** What a refund, a release or a renewal names. */
+/** The target of a refund, a release or a renewal. */
 interface Named {
   readonly checks: readonly Check[];
   readonly reply: StoreReply;
 }
 
-/** Counters: one set for all instances of a Redis, one for each instance that counts in memory. */
+/** Counters: one set for all instances of a Redis, one per instance with a memory store. */
 interface Counters {
   readonly store: MemoryStore;
   readonly named: LastNamed<Named>;
-  /** Until when, at the latest, the recording lacked something. */
+  /** The latest time at which the recording lacked something. */
   uncertainSinceMs: number;
   latestMs: number;
-  /** By key: when a counter of Redis ends, and until when what it holds is uncertain because it was looked at around its end. */
+  /** By key: when a Redis counter ends, and until when its contents are uncertain because it was accessed around its end. */
   readonly ends: LastNamed<number>;
   readonly uncertainUntil: LastNamed<number>;
 }
@@ -81,7 +81,7 @@ interface Source {
   isLacking: boolean;
 }
 
-/** A line that was read, until all that came before it were. */
+/** A line that waits until all earlier ones have been read. */
 interface Waiting {
   readonly source: Source;
   readonly line: TimedLine;
@@ -90,18 +90,18 @@ interface Waiting {
 
 const MOST_SAMPLES = 10;
 const MOST_UNREADABLE = 10;
-/** Later refunds and renewals of older requests are uncertain. */
+/** Refunds and renewals of older requests are uncertain. */
 const LEAST_NAMED = 50_000;
 const MOST_BYTES = 2 ** 30;
-/** A busy machine may hold up a script between its start and its look at the clock. */
+/** A busy machine may delay a script between its start and its reading of the clock. */
 const LONGEST_HOLD_UP_MS = 20;
-/** An answer is written down when it arrives: a deadline of Redis, and a pause of the instance, after it was made. */
+/** An answer is recorded when it arrives: up to a Redis deadline plus a pause of the instance after it was made. */
 const LATEST_MS = 5_000;
-/** Where a second has more lines than this, those that came late by more than these are out of order. */
+/** If a second has more lines than this, late lines may end up out of order. */
 const MOST_WAITING = 500_000;
-/** The counters of all instances that share one; no instance is named so. */
+/** The counters shared by all instances on Redis; no instance has this name. */
 const REDIS = "";
-/** A refusal without Redis comes after the one that it repeats. */
+/** A refusal from the negative cache comes after the one that it repeats. */
 const END_OF_MS = 0.9995;
 
 export class Verifier {
@@ -122,7 +122,7 @@ export class Verifier {
   #newestMs = 0;
   #nowMs = 0;
 
-  /** `instance`: as the header of the line's segment names it. */
+  /** `instance`: from the header of the line's segment. */
   add(instance: string, line: RecordingLine): void {
     if ("sluice" in line) {
       this.#begin(line);
@@ -152,7 +152,7 @@ export class Verifier {
       this.#happened(this.#waiting.take()!.item);
   }
 
-  /** What is missing may have been made at any time from the last line before the gap to the first after it. */
+  /** What is missing may have happened at any time between the lines around the gap. */
   #isLacking(source: Source): void {
     source.isLacking = true;
     lacks(source.counters, source.countsInMemory ? this.#nowMs : this.#newestMs);
@@ -166,7 +166,7 @@ export class Verifier {
       if (this.#unreadable.length < MOST_UNREADABLE) this.#unreadable.push(why);
       this.#isLacking(source);
     };
-    // Decisions under the rules of the segment before may arrive in this one.
+    // Decisions under the previous segment's rules may arrive in this one.
     const books = isNext
       ? before.books
       : new RecordedBooks({ hashed: Array.isArray(hashed) ? hashed : [], onUnreadable });
@@ -224,7 +224,7 @@ export class Verifier {
       if (line.degraded !== "load") lacks(counters, line.at);
       return;
     }
-    // A clock that was set back: counters that had ended live again, unless they were swept meanwhile.
+    // A clock set back revives ended counters, unless they have been swept.
     if (line.at < counters.latestMs && source.countsInMemory) lacks(counters, counters.latestMs);
     counters.latestMs = Math.max(counters.latestMs, line.at);
     const found = this.#checksOf(source, line.parts ?? [partOf(line)], line.rules);
@@ -269,7 +269,10 @@ export class Verifier {
     if (difference === "differences") this.#follow(counters, line, { checks, reply });
   }
 
-  /** Whether a counter of the decision had ended just before it, or before an earlier decision that this explained. Notes the next ends. */
+  /**
+   * Whether one of the decision's counters had ended just before it, or before an earlier decision that this explains. Records the next
+   * ends.
+   */
   #isAroundEnd(
     { store, ends, uncertainUntil }: Counters,
     line: DecisionLine,
@@ -292,8 +295,8 @@ export class Verifier {
   }
 
   /**
-   * A refusal that an instance remembered, which charged nothing: the counters must refuse it too. Its waits were counted down by the instance's
-   * own clock. Where the counters would admit it, another instance gave something back meanwhile.
+   * A refusal from an instance's negative cache, which charged nothing: the counters must refuse it too. Its waits were counted down by the
+   * instance's own clock. If the counters would admit it, another instance gave something back in the meantime.
    */
   #lookAgain({ store }: Counters, line: DecisionLine, checks: Check[]): void {
     const { entry: entryId, rules: rulesVersion } = line;
@@ -301,7 +304,7 @@ export class Verifier {
     if (checks.every(({ plan }, i) => plan.mode !== "enforce" || reply.verdicts[i]!.allowed)) this.#counts.uncertain++;
   }
 
-  /** The counters as the recording has them: charged if and only if the request passed. */
+  /** Makes the counters match the recording: charged if and only if the request passed. */
   #follow({ store }: Counters, line: DecisionLine, { checks, reply }: Named): void {
     const charges = chargesOf(checks, reply, line.entry);
     if (line.allowed === 0 && charges.length > 0) store.refund({ charges, id: line.id });
@@ -340,7 +343,7 @@ export class Verifier {
     else counters.store.release({ places });
   }
 
-  /** Undefined where the rules are not known, or refuse the attributes as malformed. */
+  /** Undefined if the rules are unknown, or refuse the attributes as malformed. */
   #checksOf(
     { books }: Source,
     parts: readonly PartLine[],

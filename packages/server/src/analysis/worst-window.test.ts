@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { WorstWindow } from "./worst-window.js";
 
-test("an entry leaves exactly one window after it came", () => {
+test("an entry expires exactly one window after it arrived", () => {
   const window = new WorstWindow(1_000);
   window.add("a", 1, 0);
   window.add("a", 1, 999);
@@ -9,7 +9,7 @@ test("an entry leaves exactly one window after it came", () => {
   expect(window.worst()).toEqual({ key: "a", max: 2, atMs: 999 });
 });
 
-test("equal to counting every window anew, for random arrivals, keys and costs", () => {
+test("equals a brute-force count, for random arrivals, keys and costs", () => {
   let seed = 99;
   const random = (below: number): number => {
     seed = (Math.imul(seed, 1_103_515_245) + 12_345) & 0x7fff_ffff;
@@ -19,7 +19,7 @@ test("equal to counting every window anew, for random arrivals, keys and costs",
   const all: { key: string; cost: number; atMs: number }[] = [];
   let atMs = 0;
   for (let i = 0; i < 6_000; i++) {
-    // Some keys come in every window, some once in many.
+    // Some keys occur in every window, some once in many.
     atMs += random(40) === 0 ? random(1_400) : random(3);
     all.push({ key: random(3) === 0 ? `rare${random(400)}` : `k${random(5)}`, cost: 1 + random(3), atMs });
   }
@@ -39,16 +39,16 @@ test("equal to counting every window anew, for random arrivals, keys and costs",
   expect(steps).toBeGreaterThan(30);
 });
 
-test("keys that are out of the window take no memory", () => {
+test("keys outside the window take no memory", () => {
   const window = new WorstWindow(1_000);
   window.add("worst", 7, 0);
   for (let i = 0; i < 50_000; i++) window.add(`client-${i}`, 1, 10 * i);
-  // Those of the last window, and of the one before it.
+  // The keys of the last window, and of the one before.
   expect(window.keyCount).toBeLessThanOrEqual(200);
   expect(window.worst()).toEqual({ key: "worst", max: 7, atMs: 0 });
 });
 
-test("a busy key keeps the entries of its window alone", () => {
+test("a busy key keeps only the entries of its window", () => {
   const window = new WorstWindow(1_000);
   for (let i = 0; i < 100_000; i++) window.add("busy", 1, i);
   expect(window.entryCount).toBeLessThanOrEqual(2 * 1_000 + 64);

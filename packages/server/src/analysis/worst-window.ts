@@ -1,11 +1,11 @@
 /**
- * The most that any key had in a rolling window, exactly, and the key that had it. Each key keeps the entries of its own window, so that a
- * request touches nothing but its key. Two generations: a key without a request in a whole one is forgotten with it, unread.
+ * The exact maximum of any key in a rolling window, and that key. Each key keeps its own window's entries, so that a request touches
+ * nothing but its key. Two generations: keys without a request in a whole generation are dropped with it, without being visited.
  * Memory: at most the requests of the last two windows, and their keys. Pure; times must not go back.
  */
 
 export interface KeyWindow {
-  /** Time and cost in turn, oldest first, from `head` to `end`; those before have left, those behind are of no use. */
+  /** Alternating time and cost, oldest first, from `head` to `end`; those before have expired, those after are unused. */
   entries: number[];
   head: number;
   end: number;
@@ -16,12 +16,12 @@ function newWindow(): KeyWindow {
   return { entries: [], head: 0, end: 0, sum: 0 };
 }
 
-/** Reads what the next request will need of a window. */
+/** Prefetches what the next request will need of a window. */
 export function touchWindow({ entries, head, end }: KeyWindow): number {
   return head < end ? entries[head]! + entries[end - 1]! : 0;
 }
 
-/** Entries that left are cut off in steps: one by one, each cut would move all others. A shorter list is used again as it is. */
+/** Expired entries are removed in batches, since each removal moves all others. A shorter list is reused as it is. */
 const CUT = 64;
 
 export class WorstWindow {
@@ -45,7 +45,7 @@ export class WorstWindow {
     this.addTo(known, key, cost, atMs);
   }
 
-  /** For a key whose window the caller keeps: it is found nowhere. */
+  /** For a key whose window the caller keeps, without a look-up. */
   addTo(known: KeyWindow, key: string, cost: number, atMs: number): void {
     leave(known, atMs - this.#windowMs);
     known.entries[known.end] = atMs;
@@ -55,12 +55,12 @@ export class WorstWindow {
     if (this.#worst === undefined || known.sum > this.#worst.max) this.#worst = { key, max: known.sum, atMs };
   }
 
-  /** Whether all entries have left. */
+  /** Whether all entries have expired. */
   isOver({ entries, end }: KeyWindow, atMs: number): boolean {
     return end === 0 || entries[end - 2]! <= atMs - this.#windowMs;
   }
 
-  /** A key of the old generation that comes again is young. */
+  /** Moves a key that recurs from the old generation to the young one. */
   #again(key: string): KeyWindow | undefined {
     const known = this.#old.get(key);
     if (known !== undefined) this.#young.set(key, known);
@@ -73,14 +73,14 @@ export class WorstWindow {
     this.#turnMs = atMs + this.#windowMs;
   }
 
-  /** How many keys are remembered. */
+  /** The number of keys in memory. */
   get keyCount(): number {
     let both = 0;
     for (const key of this.#old.keys()) if (this.#young.has(key)) both++;
     return this.#young.size + this.#old.size - both;
   }
 
-  /** How many entries are remembered, those that left and were not cut off yet included. */
+  /** The number of entries in memory, including expired ones not removed yet. */
   get entryCount(): number {
     const windows = new Set([...this.#young.values(), ...this.#old.values()]);
     let count = 0;
@@ -88,13 +88,13 @@ export class WorstWindow {
     return count;
   }
 
-  /** The first of several; undefined before the first request. */
+  /** The first of equal ones; undefined before the first request. */
   worst(): { readonly key: string; readonly max: number; readonly atMs: number } | undefined {
     return this.#worst;
   }
 }
 
-/** An entry leaves exactly one window after it came. */
+/** An entry expires exactly one window after it arrived. */
 function leave(known: KeyWindow, upToMs: number): void {
   const { entries, end } = known;
   let { head } = known;

@@ -1,4 +1,4 @@
-/** The admin token of a service that runs in this folder, if its file can be read. */
+/** The admin token of a service running in this folder, if its file is readable. */
 import { readFileSync } from "node:fs";
 
 export function readAdminToken(file = ".sluice/admin-token"): string | undefined {

@@ -1,4 +1,4 @@
-/** `sluice alerts ack|silence|unsilence|silences|policy|apply|test`: what people do about alerts. */
+/** `sluice alerts ack|silence|unsilence|silences|policy|apply|test`: manages alerts and the alert policy. */
 import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import { parse as parseYaml, stringify as writeYaml } from "yaml";

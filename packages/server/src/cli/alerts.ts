@@ -1,4 +1,4 @@
-/** `sluice alerts`: those that fire, and those of the last days. Needs an admin token. */
+/** `sluice alerts`: firing alerts, and those of the last days. Needs an admin token. */
 import type { Command } from "commander";
 import type { AlertsView } from "../monitoring/views/alerts.js";
 import { alertChangeCommands } from "./alert-changes.js";
@@ -8,7 +8,7 @@ import { type AdminOptions, adminCommand, askAdmin } from "./rules-client.js";
 
 export function alertsCommand(): Command {
   const command = adminCommand("alerts")
-    // Options behind a command below are that command's.
+    // Options after a subcommand belong to that subcommand.
     .enablePositionalOptions()
     .description("alerts that fire; --all for those that are over, too")
     .option("--all", "also those of the last eight days that are over", false)

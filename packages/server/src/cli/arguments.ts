@@ -1,7 +1,7 @@
-/** Numbers that are given on the command line. A mistake names the option, what was expected and what came. */
+/** Parses numbers on the command line. Errors name the option, what was expected and what was given. */
 import { SluiceError } from "sluice";
 
-/** `1_000_000` is a million. */
+/** Accepts underscores: `1_000_000`. */
 export function parseCount(name: string): (text: string) => number {
   return (text) => {
     const value = Number(text.replaceAll("_", ""));
@@ -13,7 +13,7 @@ export function parseCount(name: string): (text: string) => number {
   };
 }
 
-/** `4gb`, `512mb`: binary, as Redis reads its own settings. */
+/** Parses `4gb`, `512mb`: binary units, as in Redis's own settings. */
 export function parseSize(name: string): (text: string) => number {
   return (text) => {
     const found = /^(\d+(?:\.\d+)?)(mb|gb)$/i.exec(text.trim());

@@ -1,6 +1,7 @@
 /**
  * `user=42 path=/v1/x` on the command line, as attributes.
  */
+import { ownField, setOwn } from "../own-fields.js";
 import { CommandFailure, exitStatus } from "./command-failure.js";
 
 export function parseAttributes(given: readonly string[]): Record<string, string> {
@@ -10,7 +11,15 @@ export function parseAttributes(given: readonly string[]): Record<string, string
     if (equalsAt < 1) {
       throw new CommandFailure(`expected attributes such as user=42, got ${JSON.stringify(pair)}`, exitStatus.misuse);
     }
-    attributes[pair.slice(0, equalsAt)] = pair.slice(equalsAt + 1);
+    const name = pair.slice(0, equalsAt);
+    const value = pair.slice(equalsAt + 1);
+    // One of the two would be dropped: `user=1 user=2` is a slip, and the answer would be about another key than one of them.
+    const before = ownField(attributes, name);
+    if (before !== undefined) {
+      const both = `${JSON.stringify(before)} and ${JSON.stringify(value)}`;
+      throw new CommandFailure(`${name}: expected one value, got ${both}`, exitStatus.misuse);
+    }
+    setOwn(attributes, name, value);
   }
   return attributes;
 }

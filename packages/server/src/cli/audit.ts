@@ -1,4 +1,4 @@
-/** `sluice audit`: what administrators did, newest first. Needs an admin token. */
+/** `sluice audit`: the audit log, newest first. Needs an admin token. */
 import type { Command } from "commander";
 import { printJson, printLine, printTable } from "./print.js";
 import { type AdminOptions, adminCommand, askAdmin, wholeNumber } from "./rules-client.js";
@@ -15,7 +15,7 @@ interface AuditReply {
   readonly next?: number;
 }
 
-/** Of one answer of the service. */
+/** Per response of the service. */
 const MOST = 500;
 const filters = ["actor", "rule", "action", "from", "to"] as const;
 

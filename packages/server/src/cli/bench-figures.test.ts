@@ -6,7 +6,7 @@ import type { ToldDecision } from "./check.js";
 
 const decision = (made: Partial<ToldDecision>) => ({ decision: { allowed: true, ...made } as ToldDecision });
 
-test("decisions are counted by outcome, errors by kind; only waits are latencies", () => {
+test("decisions are counted by outcome, errors by kind; only real waits count as latencies", () => {
   const figures = new BenchFigures();
   figures.record(decision({}), 1);
   figures.record(decision({ degraded: "local" as never, lease: { id: "x", expiresAfterMs: 1 } }), 1);
@@ -24,7 +24,7 @@ test("decisions are counted by outcome, errors by kind; only waits are latencies
   expect(report.latencyMs.max).toBe(5_000);
 });
 
-test("requests that were never sent raise the percentiles", () => {
+test("unsent requests raise the percentiles", () => {
   const figures = new BenchFigures();
   for (let i = 0; i < 99; i++) figures.record(decision({}), 1);
   figures.recordUnsent(800, 10);
@@ -33,7 +33,7 @@ test("requests that were never sent raise the percentiles", () => {
   expect(latencyMs.p95).toBeGreaterThan(790);
 });
 
-test("a server that makes up a name with every answer fills a bounded table", () => {
+test("a server that invents a name with every answer fills a bounded table", () => {
   const figures = new BenchFigures();
   for (let i = 0; i < 1_000; i++) figures.record(decision({ allowed: false, rule: `rule-${i}` }), 1);
   const { refusedBy } = figures.report(1_000);
@@ -41,7 +41,7 @@ test("a server that makes up a name with every answer fills a bounded table", ()
   expect(refusedBy.others).toBe(900);
 });
 
-test("no request at all still makes a table", () => {
+test("without any request there is still a table", () => {
   const result: BenchResult = {
     server: "http://127.0.0.1:8080",
     loop: "closed",

@@ -1,23 +1,23 @@
 /**
- * What a load test measured: decisions by outcome, errors by kind, latencies.
- * In: each answer as it comes. Out: a report for `--json` and the table. Pure.
+ * The results of a load test: decisions by outcome, errors by kind, latencies.
+ * In: each response as it arrives. Out: a report for `--json` and the table. Pure.
  */
 
 import { BenchLatency } from "./bench-latency.js";
 import type { ToldDecision } from "./check.js";
 
-/** A server that is not Sluice may invent a new name with every answer. */
+/** Bounded, because a server that is not Sluice may invent a new name with every response. */
 const MOST_NAMES = 100;
 
 export type BenchAnswer =
   | { readonly decision: ToldDecision }
-  /** `waited`: the time until the failure is a latency (a deadline that passed), not a quick refusal to connect. */
+  /** `waited`: the time to the failure counts as latency (a timeout), unlike an immediately refused connection. */
   | { readonly error: string; readonly waited: boolean };
 
 export interface BenchReport {
   /** Answered or failed. */
   readonly requests: number;
-  /** Only those that got a decision. */
+  /** Only those with a decision. */
   readonly requestsPerSecond: number;
   readonly seconds: number;
   readonly latencyMs: { readonly p50: number; readonly p95: number; readonly p99: number; readonly max: number };
@@ -25,11 +25,11 @@ export interface BenchReport {
   readonly refused: number;
   readonly refusedBy: Readonly<Record<string, number>>;
   readonly degraded: number;
-  /** Decisions with a lease or a reservation: nothing gives these back. */
+  /** Decisions with a lease or a reservation, which the load test does not release. */
   readonly held: number;
   readonly errors: number;
   readonly errorsBy: Readonly<Record<string, number>>;
-  /** Due at the given rate, and never sent. */
+  /** Due at the given rate, but never sent. */
   readonly unsent: number;
 }
 
@@ -66,7 +66,7 @@ export class BenchFigures {
     if (lease !== undefined || reservation !== undefined) this.held++;
   }
 
-  /** They have waited as well: without them a service that stalls at the end would look fast. */
+  /** They waited too: without them a service that stalls at the end would look fast. */
   recordUnsent(waitedMs: number, times: number): void {
     this.unsent += times;
     this.latency.record(waitedMs, times);

@@ -11,7 +11,7 @@ test("percentiles are within 1 %, and the maximum is exact", () => {
   expect(latency.percentileMs(100)).toBeLessThanOrEqual(1_000);
 });
 
-test("a weight counts as so many requests, and no request is no latency", () => {
+test("a weight counts as that many requests, and without requests there is no latency", () => {
   const latency = new BenchLatency();
   expect([latency.percentileMs(99), latency.maxMs]).toEqual([0, 0]);
   latency.record(1, 98);
@@ -20,7 +20,7 @@ test("a weight counts as so many requests, and no request is no latency", () => 
   expect(latency.percentileMs(99)).toBeGreaterThan(490);
 });
 
-test("latencies of nothing and of days are kept in the outermost buckets", () => {
+test("latencies of zero and of days are in the outermost buckets", () => {
   const latency = new BenchLatency();
   latency.record(0);
   latency.record(1e9);

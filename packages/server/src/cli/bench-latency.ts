@@ -1,9 +1,9 @@
 /**
- * Latencies of a load test in buckets of 1 % width: a million requests take the memory of one thousand numbers.
- * In: microseconds to minutes. Out: percentiles, at most 1 % off; the maximum is exact. Pure.
+ * A latency histogram with buckets of 1 % width: a million requests take the memory of a thousand numbers.
+ * In: microseconds to minutes. Out: percentiles, accurate to 1 %; the maximum is exact. Pure.
  */
 const WIDTH = Math.log(1.01);
-/** Beyond an hour everything is one bucket: no request may take that long. */
+/** Everything beyond an hour is one bucket: no request may take that long. */
 const LONGEST_US = 3_600_000_000;
 
 export class BenchLatency {
@@ -22,7 +22,7 @@ export class BenchLatency {
     return this.longestMs;
   }
 
-  /** The least latency that `percent` of the requests did not exceed; 0 where there are none. */
+  /** The smallest latency that `percent` of the requests did not exceed; 0 without requests. */
   percentileMs(percent: number): number {
     const rank = Math.ceil((percent / 100) * this.count);
     let seen = 0;

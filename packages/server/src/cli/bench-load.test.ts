@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { type LoadPlan, type LoadRun, runLoad } from "./bench-load.js";
 
-/** One connection on a clock that only waits and answers move. */
+/** One connection, on a clock that advances only by waits and responses. */
 async function run(
   plan: Partial<LoadPlan>,
   tookMs: (n: number) => number,
@@ -36,13 +36,13 @@ test("open loop: requests that a stall delays are measured from when they were d
   expect([ended, elapsedMs]).toEqual(["requests", 51]);
 });
 
-test("closed loop: the same stall shows in one request alone", async () => {
+test("closed loop: the same stall shows in a single request", async () => {
   const { latencies, unsent } = await run({ requests: 6 }, (n) => (n === 0 ? 35 : 1));
   expect(latencies).toEqual([35, 1, 1, 1, 1, 1]);
   expect(unsent).toEqual([]);
 });
 
-test("open loop: requests that were due and never sent are reported with the time that they waited", async () => {
+test("open loop: requests that were due and never sent are reported with their waiting time", async () => {
   const ran = await run({ durationMs: 100, rate: 100 }, (n) => (n === 5 ? 1_000 : 1));
   expect(ran.latencies).toHaveLength(6);
   expect(ran.ended).toBe("duration");
@@ -55,7 +55,7 @@ test("a backlog of millions is described in a thousand steps that add up", async
   expect(unsentOf(ran)).toBe(60 * 100_000 - 1);
 });
 
-test("sent and unsent add up to rate times duration, whenever the clock began", async () => {
+test("sent and unsent add up to rate times duration, whatever the clock's start value", async () => {
   for (let i = 0; i < 100; i++) {
     const ran = await run({ durationMs: 4_000, rate: 500 }, () => 37, { startMs: (317.123_456_789 * (i + 1)) / 7 });
     expect([i, ran.latencies.length + unsentOf(ran)]).toEqual([i, 2_000]);
@@ -69,7 +69,7 @@ test("a count and a duration each end the load", async () => {
   expect([byTime.ended, byTime.latencies.length]).toEqual(["duration", 10]);
 });
 
-test("a stop ends the load, and what was not yet due is not unsent", async () => {
+test("a stop ends the load, and requests not yet due do not count as unsent", async () => {
   const closed = await run({ requests: 100 }, () => 1, { stopAt: 4 });
   expect([closed.ended, closed.latencies.length]).toEqual(["stopped", 5]);
   const open = await run({ requests: 100, rate: 100 }, () => 1, { stopAt: 4 });

@@ -1,17 +1,17 @@
 /**
- * Sends requests over a number of connections, one in flight on each, bounded in count and time.
- * Without a rate it is a closed loop: a connection sends its next request when the last is answered, so a stall of the service also
- * stalls the load. With a rate it is an open loop: every request has a time at which it is due, and is measured from then on, also
- * while it waits for a connection. Otherwise a stall would hide itself (coordinated omission).
- * Time is an argument: tests bring a clock of their own.
+ * Sends requests over several connections, one in flight on each, bounded in number and time.
+ * Without a rate it is a closed loop: a connection sends its next request when the last is answered, so a stall of the service also stalls
+ * the load. With a rate it is an open loop: every request has a due time and is measured from then on, including the wait for a connection.
+ * Otherwise a stall would hide itself (coordinated omission).
+ * The clock is an argument, so that tests can provide their own.
  */
 export interface LoadPlan {
   readonly connections: number;
-  /** `Infinity` where only the duration bounds the load. */
+  /** `Infinity` if only the duration bounds the load. */
   readonly requests: number;
-  /** `Infinity` where only the count bounds the load. */
+  /** `Infinity` if only the number bounds the load. */
   readonly durationMs: number;
-  /** Requests a second; absent for a closed loop. */
+  /** Requests per second; absent for a closed loop. */
   readonly rate?: number | undefined;
 }
 
@@ -23,7 +23,7 @@ export interface LoadClock {
 
 interface LoadTools {
   readonly clock: LoadClock;
-  /** Resolves when request `n` is answered or has failed; never rejects. */
+  /** Resolves when request `n` has been answered or has failed; never rejects. */
   readonly send: (n: number, dueMs: number) => Promise<void>;
   readonly stop: AbortSignal;
 }
@@ -31,17 +31,17 @@ interface LoadTools {
 export interface LoadRun {
   readonly ended: "requests" | "duration" | "stopped";
   readonly elapsedMs: number;
-  /** Requests of an open loop that were due and never found a free connection, by how long they had waited at the end. */
+  /** Open-loop requests that were due but never got a connection, by how long they had waited at the end. */
   readonly unsent: readonly { readonly waitedMs: number; readonly times: number }[];
 }
 
-/** A backlog may hold millions of requests: it is described in this many steps. */
+/** A backlog may have millions of requests: it is summarised in this many steps. */
 const BACKLOG_STEPS = 1_000;
 
 export async function runLoad(plan: LoadPlan, { clock, send, stop }: LoadTools): Promise<LoadRun> {
   const { connections, requests, durationMs, rate } = plan;
   const startMs = clock.now();
-  // Times since the start: sums with the clock's own figure are off by rounding, which would make one more request due.
+  // Relative times: adding to the clock's large values would round, and could make one more request due.
   const sinceStartMs = (): number => clock.now() - startMs;
   let ranMs = durationMs;
   const onStop = (): void => {

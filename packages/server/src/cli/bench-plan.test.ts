@@ -10,14 +10,14 @@ const options: BenchOptions = {
 };
 const plan = (given: string[] = [], more: Partial<BenchOptions> = {}) => benchPlan(given, { ...options, ...more });
 
-test("both bounds hold by default; one that is given holds alone", () => {
+test("both bounds apply by default; a given one applies alone", () => {
   expect(plan()).toMatchObject({ requests: 10_000, durationMs: 10_000, keys: 1_000 });
   expect(plan([], { requests: 7 })).toMatchObject({ requests: 7, durationMs: Number.POSITIVE_INFINITY });
   expect(plan([], { duration: 7 })).toMatchObject({ requests: Number.POSITIVE_INFINITY, durationMs: 7 });
   expect(plan([], { requests: 7, duration: 8 })).toMatchObject({ requests: 7, durationMs: 8 });
 });
 
-test("made-up users by default; {n} spreads an attribute; a named user is one key", () => {
+test("generated users by default; {n} spreads an attribute; a named user is a single key", () => {
   const bodies = (given: string[], more?: Partial<BenchOptions>) =>
     [0, 1, 2].map((n) => JSON.parse(plan(given, more).bodyOf(n)));
   expect(bodies(["path=/x"], { keys: 2, cost: 3 })).toEqual(
@@ -43,7 +43,7 @@ test.each([
   expect(plan([], { server, yes: true }).server).toBe(server);
 });
 
-test("a mistake names the argument, what was expected and what came", () => {
+test("an error names the argument, what was expected and what was given", () => {
   expect(() => plan(["nonsense"])).toThrow('expected attributes such as user=42, got "nonsense"');
   expect(() => plan([], { server: "redis://127.0.0.1" })).toThrow("--server: expected an http or https URL");
   expect(() => plan(["user=1"], { keys: 3 })).toThrow("--keys: no attribute has {n}");

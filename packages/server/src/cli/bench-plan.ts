@@ -1,4 +1,4 @@
-/** The arguments of `sluice bench` as a plan. A mistake names the argument, what was expected and what came. Pure. */
+/** Turns the arguments of `sluice bench` into a plan. Errors name the argument, what was expected and what was given. Pure. */
 import { SluiceError } from "sluice";
 import { parseDuration } from "sluice/internal";
 import { parseAttributes } from "./attribute-arguments.js";
@@ -22,7 +22,7 @@ export interface BenchPlan extends LoadPlan {
   readonly server: string;
   readonly token: string | undefined;
   readonly timeoutMs: number;
-  /** How many keys the requests are spread over. */
+  /** The number of keys that requests are spread over. */
   readonly keys: number;
   /** The body of request `n`. */
   readonly bodyOf: (n: number) => string;
@@ -48,7 +48,7 @@ export function benchPlan(given: readonly string[], options: BenchOptions): Benc
     token,
     connections,
     rate,
-    // The bound that is given holds alone; with none given both defaults do.
+    // A given bound applies alone; without any, both defaults apply.
     requests: requests ?? (isBounded ? Number.POSITIVE_INFINITY : benchDefaults.requests),
     durationMs: duration ?? (isBounded ? Number.POSITIVE_INFINITY : benchDefaults.durationMs),
     timeoutMs: timeout,
@@ -56,7 +56,7 @@ export function benchPlan(given: readonly string[], options: BenchOptions): Benc
   };
 }
 
-/** Values with `{n}` get the number of the key; where none has it and no user is named, users are made up. */
+/** Replaces `{n}` in values by the key's number; if there is none and no user is named, users are generated. */
 function spread(
   named: Readonly<Record<string, string>>,
   { keys, cost }: { keys: number | undefined; cost: number | undefined },

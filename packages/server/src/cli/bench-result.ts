@@ -1,4 +1,4 @@
-/** The result of a load test in words: the rows of its table, and what to know before believing them. Pure. */
+/** Formats a load test's result: the rows of its table, and caveats. Pure. */
 import type { BenchReport } from "./bench-figures.js";
 import { figure, share } from "./print.js";
 
@@ -9,7 +9,7 @@ export interface BenchResult extends BenchReport {
   readonly connections: number;
   readonly keys: number;
   readonly ended: "requests" | "duration" | "interrupted" | "failed";
-  /** Share of the time that this command's own event loop was busy. */
+  /** This command's own event loop utilisation. */
   readonly clientUtilisation: number;
 }
 
@@ -33,7 +33,7 @@ export function benchRows(result: BenchResult): string[][] {
   ];
 }
 
-/** Hundredths of a millisecond matter here; the wait of a refused client, which is rounded up, has its own words. */
+/** Hundredths of a millisecond matter here, unlike for waits of refused clients, which are rounded up elsewhere. */
 function spell(ms: number): string {
   if (ms >= 10_000) return `${(ms / 1_000).toFixed(1)} s`;
   return `${ms.toFixed(ms < 10 ? 2 : ms < 100 ? 1 : 0)} ms`;

@@ -1,6 +1,6 @@
 /**
- * Sends checks to a service over keep-alive connections, each with a deadline. Redirects are not followed, and no proxy of the
- * environment is used: the load goes to the server that was named, or nowhere.
+ * Sends checks to a service over keep-alive connections, each with a deadline. Does not follow redirects or use proxies from the
+ * environment: the load goes to the named server, or nowhere.
  */
 import { Agent as HttpAgent, type RequestOptions, request as requestHttp } from "node:http";
 import { Agent as HttpsAgent, request as requestHttps } from "node:https";
@@ -9,13 +9,13 @@ export type SenderAnswer =
   | { readonly status: number; readonly text: string }
   | { readonly failure: NodeJS.ErrnoException; readonly isTimeout: boolean };
 
-/** Decisions have some hundred bytes. */
+/** Decisions have a few hundred bytes. */
 const MOST_CHARACTERS = 1_000_000;
 
 export interface CheckSender {
   /** Never rejects. */
   send(body: string): Promise<SenderAnswer>;
-  /** Also ends requests in flight. */
+  /** Aborts requests in flight. */
   close(): void;
 }
 

@@ -1,5 +1,5 @@
 /**
- * `sluice bench --rate 2000 --duration 30s`: a load test of a running service with real checks, which charge its counters.
+ * `sluice bench --rate 2000 --duration 30s`: load-tests a running service with real checks, which charge its counters.
  * Exit status 1 if the service does not answer or stops answering; refusals are results, not failures.
  */
 import { performance } from "node:perf_hooks";
@@ -18,7 +18,7 @@ import { noAnswer } from "./no-answer.js";
 import { colours, figure, printJson, printLine, printTable } from "./print.js";
 import { clientCommand, explainFailure } from "./service-client.js";
 
-/** So many failures in a row mean that nobody answers any more: to go on would only count them. */
+/** After this many consecutive failures the service is considered gone, and the load stops. */
 const HOPELESS = 100;
 const PROGRESS_MS = 1_000;
 
@@ -65,7 +65,7 @@ async function bench(plan: BenchPlan): Promise<{ result: BenchResult; failure: C
   let failuresInRow = 0;
   const send = async (n: number, dueMs: number): Promise<void> => {
     const answer = await sender.send(plan.bodyOf(n));
-    // Cut off by ctrl-c: neither answered nor failed.
+    // Aborted by Ctrl-C: neither answered nor failed.
     if ("failure" in answer && stop.signal.aborted) return;
     figures.record(readAnswer(answer), performance.now() - dueMs);
     failuresInRow = "failure" in answer ? failuresInRow + 1 : 0;
@@ -99,7 +99,7 @@ async function bench(plan: BenchPlan): Promise<{ result: BenchResult; failure: C
   }
 }
 
-/** One request alone, at cost 0, which charges nothing: a wrong address, token or attribute is reported as by any command. */
+/** Sends one request at cost 0, which charges nothing: a wrong address, token or attribute is reported as by any command. */
 async function tryFirst(plan: BenchPlan, sender: CheckSender): Promise<void> {
   const { server, token } = plan;
   const answer = await sender.send(JSON.stringify({ ...JSON.parse(plan.bodyOf(0)), cost: 0 }));
@@ -132,13 +132,13 @@ const clock: LoadClock = {
   now: () => performance.now(),
   async until(atMs, stop) {
     const waitMs = atMs - performance.now();
-    // Timers are a millisecond late at times, which would count as latency: the last stretch is polled.
+    // Timers may fire a millisecond late, which would count as latency: poll at the end.
     if (waitMs > 3) await sleep(waitMs - 2, undefined, { signal: stop }).catch(() => undefined);
     while (performance.now() < atMs && !stop.aborted) await nextTurn();
   },
 };
 
-/** On a terminal alone; the first line comes after a second. */
+/** Only on a terminal; starts after a second. */
 function showProgress({ requests, durationMs }: BenchPlan, figures: BenchFigures): () => void {
   if (!process.stderr.isTTY) return () => undefined;
   const startMs = performance.now();

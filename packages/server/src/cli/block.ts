@@ -1,4 +1,7 @@
-/** `sluice block RULE user=42 --for 1h` blocks a key; `sluice blocks` lists those that are. `sluice reset` lifts. Both need an admin token. */
+/**
+ * `sluice block RULE user=42 --for 1h` blocks a key; `sluice blocks` lists blocked keys; `sluice reset` lifts a block. The first two need
+ * an admin token.
+ */
 import type { Command } from "commander";
 import type { BlockedKeysView } from "../monitoring/views/keys.js";
 import { printable } from "../printable.js";

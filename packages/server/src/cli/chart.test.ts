@@ -7,7 +7,7 @@ const paint = {
   dim: (text: string) => text,
 };
 
-test("one column a step; what was refused stands on top", () => {
+test("one column per step, with refusals stacked on top", () => {
   const lines = drawChart(
     {
       startMs: 0,
@@ -35,21 +35,21 @@ test("one column a step; what was refused stands on top", () => {
   expect(lines.at(-1)).toContain("1970-01-01 00:00:00 1970-01-01 00:00:03 UTC");
 });
 
-test("ten minutes and more are labelled to the minute", () => {
+test("spans of ten minutes and more are labelled to the minute", () => {
   const rows = Array.from({ length: 100 }, () => [10, 0]);
   expect(drawChart({ startMs: 0, stepMs: 8_000, rows }, 120, paint).at(-1)).toMatch(
     / 1970-01-01 00:00 +1970-01-01 00:13 UTC$/,
   );
 });
 
-test("more steps than columns are joined, and none is lost", () => {
+test("more steps than columns are merged without losing any", () => {
   const rows = Array.from({ length: 120 }, () => [10, 0]);
   const lines = drawChart({ startMs: 0, stepMs: 1_000, rows }, 50, paint);
   expect(lines[7]!.slice(10)).toBe("█".repeat(40));
   expect(lines[0]).toContain("10/s");
 });
 
-test("nothing to show, no lines", () => {
+test("no data, no lines", () => {
   expect(drawChart({ startMs: 0, stepMs: 1_000, rows: [] }, 80, paint)).toEqual([]);
   expect(drawChart({ startMs: 0, stepMs: 1_000, rows: [[0, 0]] }, 80, paint)).toEqual([]);
 });

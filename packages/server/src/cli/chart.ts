@@ -1,4 +1,4 @@
-/** A chart for the terminal: one column a step, filled from below; what was refused stands on top in its own colour. Pure. */
+/** A bar chart for the terminal: one column per step, with refusals stacked on top in their own colour. Pure. */
 import { endsOf, type Series } from "../analysis/time-series.js";
 
 interface ChartPaint {
@@ -30,7 +30,7 @@ export function drawChart(series: Series, columns: number, paint: ChartPaint): s
   return lines;
 }
 
-/** Admitted below, refused on top of it. */
+/** Admitted requests below, refusals on top. */
 function cell(
   requests: number,
   refused: number,

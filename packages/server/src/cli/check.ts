@@ -1,6 +1,6 @@
-/** `sluice check user=42 path=/v1/x --cost 2`: asks for a decision and charges. Exit 3 if it is refused. */
+/** `sluice check user=42 path=/v1/x --cost 2`: requests a decision, which charges. Exit status 3 if it is refused. */
 import type { Command } from "commander";
-import type { DecisionSummary } from "sluice";
+import type { DecisionSummary, Explanation } from "sluice";
 import { printable } from "../printable.js";
 import { parseAttributes, parseCost } from "./attribute-arguments.js";
 import { CommandFailure, exitStatus } from "./command-failure.js";
@@ -23,7 +23,7 @@ export function checkCommand(): Command {
     .action(async (given: string[], options: AskOptions) => {
       const decision = await ask("/v1/check", given, options);
       show(decision, options);
-      // The words were printed already; only the status is left to tell.
+      // The message has been printed already; only set the exit status.
       if (!decision.allowed) throw new CommandFailure("", exitStatus.refused);
     });
 }
@@ -31,7 +31,10 @@ export function checkCommand(): Command {
 export function chargeCommand(): Command {
   return askCommand("charge")
     .description("charge a cost that has been incurred: never refused, counters may pass their limits")
-    .action(async (given: string[], options: AskOptions) => show(await ask("/v1/charge", given, options), options));
+    .action(async (given: string[], options: AskOptions) => {
+      show(await ask("/v1/charge", given, options), options);
+      if (options.cost !== undefined && options.cost > 1) await noteOtherCosts(given, options);
+    });
 }
 
 export function peekCommand(): Command {
@@ -55,6 +58,17 @@ async function ask(path: string, given: readonly string[], options: AskOptions):
     ...(id !== undefined && { id }),
   };
   return (await post(path, body, options)) as unknown as ToldDecision;
+}
+
+/** A rule that takes its cost from an attribute uses that, or 1 if it is missing (decision 8), not --cost: point that out. */
+async function noteOtherCosts(given: readonly string[], options: AskOptions): Promise<void> {
+  const attributes = parseAttributes(given);
+  const explained = await post("/v1/explain", { attributes, cost: 0 }, options).catch(() => undefined);
+  for (const { rule, matched, costAttribute } of (explained as unknown as Explanation | undefined)?.rules ?? []) {
+    if (!matched || costAttribute === undefined || Object.hasOwn(attributes, costAttribute)) continue;
+    const note = `note: ${rule} counts ${costAttribute}, not --cost, and charged 1: pass ${costAttribute}=${options.cost}`;
+    process.stderr.write(`${printable(note)}\n`);
+  }
 }
 
 function show(decision: ToldDecision, { json }: { json: boolean }): void {

@@ -1,4 +1,4 @@
-/** `sluice compare --store redis://127.0.0.1:6379`: every algorithm on one load, and what each takes on a real Redis. */
+/** `sluice compare --store redis://127.0.0.1:6379`: all algorithms on the same load, and their cost on a real Redis. */
 import { writeFileSync } from "node:fs";
 import { type Command, Option } from "commander";
 import { SluiceError } from "sluice";

@@ -1,10 +1,10 @@
 /**
- * Completion of the `sluice` command for bash, zsh and fish: commands, their commands, options; files for the rest.
- * In: the commands as a tree. Out: a script for the shell to read. Pure.
- * The scripts hold everything themselves: a shell that asked the program at each Tab would wait for its start.
+ * Generates shell completion for bash, zsh and fish: commands, subcommands and options; files for everything else.
+ * In: the command tree. Out: a script to be sourced by the shell. Pure.
+ * The scripts are self-contained: calling the program on each Tab would wait for its start.
  */
 export interface CompletedCommand {
-  /** Words after the program's name: `[]`, `["rules"]`, `["rules", "apply"]`. */
+  /** Words after the program name: `[]`, `["rules"]`, `["rules", "apply"]`. */
   readonly path: readonly string[];
   readonly commands: readonly Described[];
   /** Long flags. */
@@ -27,7 +27,7 @@ const keyOf = ({ path }: CompletedCommand): string => path.join(" ");
 const namesOf = ({ commands, options }: CompletedCommand): string =>
   [...commands, ...options].map(({ name }) => name).join(" ");
 
-/** The words before the cursor that are commands, in bash and zsh alike. */
+/** Collects the command words before the cursor, for bash and zsh. */
 function pathCases(commands: readonly CompletedCommand[], indent: string): string {
   const patterns = commands.filter(({ path }) => path.length > 0).map((command) => `"${keyOf(command)}"`);
   return `${indent}case "\${at:+$at }$word" in\n${indent}  ${patterns.join("|")}) at="\${at:+$at }$word" ;;\n${indent}esac`;
@@ -98,7 +98,7 @@ ${lines.join("\n")}
 `;
 }
 
-/** For all three shells: nothing inside single quotes is special but the quote itself. */
+/** For all three shells: inside single quotes only the quote itself is special. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", "’")}'`;
 }

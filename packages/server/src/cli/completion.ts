@@ -1,8 +1,8 @@
-/** `sluice completion bash|zsh|fish`: prints a script that the shell reads. */
+/** `sluice completion bash|zsh|fish`: prints a completion script. */
 import { Argument, Command } from "commander";
 import { type CompletedCommand, completionScript, type Shell, shells } from "./completion-scripts.js";
 
-/** `whole`: the program with every command. */
+/** `whole`: the program with all commands. */
 export function completionCommand(whole: () => Promise<Command>): Command {
   return new Command("completion")
     .description("a script for your shell that completes commands and options")

@@ -1,6 +1,6 @@
 /**
- * `sluice doctor`: whether a service with these settings could serve here, and what to do where not. It takes the settings of `sluice serve`.
- * It starts nothing and changes nothing, but for a counter of its own that it resets. Exit status 1 if something failed.
+ * `sluice doctor`: checks whether a service with these settings could run here, and suggests remedies. Takes the settings of `sluice
+ * serve`. Starts and changes nothing, except for a counter of its own that it resets. Exit status 1 if a check failed.
  */
 import { existsSync } from "node:fs";
 import { createServer } from "node:net";

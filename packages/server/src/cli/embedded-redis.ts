@@ -1,6 +1,6 @@
 /**
- * `--store embedded`: a Redis of the command's own, for measurements where there is none at hand. Starts `redis-server` on a free port of
- * the loopback interface, in memory alone, and ends it with the command.
+ * `--store embedded`: a temporary Redis for measurements. Starts `redis-server` on a free loopback port, without persistence, and stops it
+ * with the command.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -9,10 +9,10 @@ import { tmpdir } from "node:os";
 import { SluiceError } from "sluice";
 
 const EMBEDDED = "embedded";
-/** A machine under load takes its time. */
+/** Generous, for a machine under load. */
 const START_MS = 30_000;
 
-/** Calls `use` with the store's URL; `embedded` stands for one that lives as long as the call. */
+/** Calls `use` with the store's URL; for `embedded`, with one that lives as long as the call. */
 export async function withStore<S extends string | undefined, T>(
   store: S,
   use: (url: string | S) => Promise<T>,
@@ -23,7 +23,7 @@ export async function withStore<S extends string | undefined, T>(
   const flags = Object.entries(options).flatMap(([name, value]) => [`--${name}`, value]);
   const child = spawn("redis-server", flags, { stdio: ["ignore", "pipe", "ignore"] });
   const end = (): boolean => child.kill();
-  // A signal ends the process without an "exit": Redis would go on without anybody who knows of it.
+  // A signal kills the process without an "exit" event, which would orphan Redis.
   const endBySignal = (signal: NodeJS.Signals): void => {
     end();
     process.kill(process.pid, signal);

@@ -1,4 +1,4 @@
-/** `sluice explain user=42`: which rules were considered, why each applies or not, what is stored, when it would pass. */
+/** `sluice explain user=42`: the rules considered, why each matches or not, the stored state, and when the request would pass. */
 import type { Command } from "commander";
 import type { Explanation } from "sluice";
 import { printable } from "../printable.js";
@@ -57,7 +57,7 @@ function show({ decision, rules, more }: Explanation): void {
   if (more !== undefined) printLine(`and ${more} more rules that do not apply`);
 }
 
-/** The stored state, by the stores' own names. */
+/** Formats the stored state, by the stores' own field names. */
 const wordings: Readonly<Record<string, (value: number) => string>> = {
   count: (value) => `${figure(value)} counted`,
   missing: (value) => `${figure(value)} missing until it is full`,

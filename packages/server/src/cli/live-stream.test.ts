@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { readLiveViews } from "./live-stream.js";
 
-/** A service whose stream says what the test has it say. */
+/** A service whose stream is controlled by the test. */
 async function streaming(say: (response: ServerResponse) => void) {
   const server = createServer((_request, response) => {
     response.writeHead(200, { "content-type": "text/event-stream" });
@@ -22,7 +22,7 @@ async function read(server: string, seen: unknown[]): Promise<void> {
   for await (const view of readLiveViews(options, new AbortController().signal, 2_000)) seen.push(view);
 }
 
-test("a stream that stands but tells no more figures is given up, though comments come", async () => {
+test("a stream that stays open without new figures is given up, even if it sends comments", async () => {
   let comments: NodeJS.Timeout | undefined;
   await using service = await streaming((response) => {
     response.write('event: live\ndata: {"atMs":1}\n\n');
@@ -34,7 +34,7 @@ test("a stream that stands but tells no more figures is given up, though comment
   expect(seen).toEqual([{ atMs: 1 }]);
 });
 
-test("a stream that the service ends is at its end", async () => {
+test("a stream ended by the service ends", async () => {
   await using service = await streaming((response) => response.end('event: live\ndata: {"atMs":2}\n\n'));
   const seen: unknown[] = [];
   await read(service.url, seen);

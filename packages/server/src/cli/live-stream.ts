@@ -1,12 +1,12 @@
-/** The live views of a running service, one a second, from its Server-Sent Events. */
+/** Reads the live views of a running service, one per second, from its Server-Sent Events. */
 import type { LiveView } from "../monitoring/views/stats.js";
 import { CommandFailure } from "./command-failure.js";
 import { type AdminOptions, openAdmin } from "./rules-client.js";
 
-/** Views come each second. A service that is silent for so long hangs, is cut off, or cannot read its history. */
+/** Views come every second. After this long without one, the service hangs, is unreachable, or cannot read its history. */
 const SILENCE_MS = 10_000;
 
-/** Ends when the service ends the stream; rejects if it cannot be opened, or if no view comes for too long. */
+/** Ends when the service ends the stream; rejects if it cannot be opened, or if no view arrives for too long. */
 export async function* readLiveViews(
   options: AdminOptions,
   signal: AbortSignal,

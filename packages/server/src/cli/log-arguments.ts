@@ -1,4 +1,4 @@
-/** The part that `simulate`, `suggest` and `compare` share: logs, their format, and how a line becomes attributes. */
+/** Shared by `simulate`, `suggest` and `compare`: logs, their format, and how a line becomes attributes. */
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { Command } from "commander";
@@ -53,7 +53,7 @@ function fieldAttribute(text: string, before: readonly FieldAttribute[]): FieldA
   return [...before, { attribute: text.slice(0, at), field: text.slice(at + 1) }];
 }
 
-/** The segments of a recording, for its folder. */
+/** Replaces a recording's folder by its segments. */
 export function withFolders(given: readonly string[]): string[] {
   return given.flatMap((path) => {
     if (path === "-" || !statSync(path, { throwIfNoEntry: false })?.isDirectory()) return [path];
@@ -69,7 +69,10 @@ interface ReadRequest {
   readonly attributes: Attributes;
 }
 
-/** The attributes of each request that the service would not refuse as malformed, in batches: a promise for each costs more than its reading. */
+/**
+ * The attributes of each request that the service would not refuse as malformed, in batches: a promise per request costs more than reading
+ * it.
+ */
 export async function* readAttributes(
   { logs, attributesOf }: OpenedLogs,
   onMalformed: () => void,
@@ -77,7 +80,7 @@ export async function* readAttributes(
   for await (const batch of logs.requests()) {
     const read: ReadRequest[] = [];
     for (const request of batch) {
-      // What became of a recorded decision is no request.
+      // Later events on a recorded decision are no requests.
       if (request.recorded !== undefined && !("checks" in request.recorded)) continue;
       try {
         const made = request.attributes ?? attributesOf(request);
@@ -97,7 +100,7 @@ export function printMalformed(count: number): void {
 
 export interface OpenedLogs {
   readonly logs: Logs;
-  /** Throws or rejects with `invalid-request` for what the service itself would refuse as malformed. */
+  /** Throws or rejects with `invalid-request` for a request that the service would refuse as malformed. */
   readonly attributesOf: (request: LogRequest) => MaybePromise<Attributes>;
 }
 
@@ -110,7 +113,7 @@ export function openLogs(given: readonly string[], { format, attributes, attribu
     headers: readHeaders,
   });
   const names = attribute.map((one) => one.attribute);
-  /** `read`: made for this request alone. */
+  /** `read`: a fresh object, which may be modified. */
   const withFields = (read: Record<string, unknown>, fields: LogRequest["fields"]): Attributes => {
     for (let i = 0; i < fields.length; i++) {
       if (fields[i] === undefined) continue;
@@ -121,7 +124,7 @@ export function openLogs(given: readonly string[], { format, attributes, attribu
   return {
     logs,
     attributesOf({ method, target, host, peer, headers, fields, memo }) {
-      // A log without addresses has one client as far as anyone can tell.
+      // Without addresses, all requests of a log count as one client.
       const facts = { method, target, host, peer: peer ?? NO_ADDRESS, headers, rawHeaders: NO_HEADERS, memo };
       const read = attributesOf(facts);
       if (fields.length === 0) return read;
@@ -136,7 +139,7 @@ const NO_HEADERS: readonly string[] = [];
 
 const NO_ADDRESS = "0.0.0.0";
 
-/** The numbers of lines read and left out, in a line or two. */
+/** Prints the numbers of lines read and skipped. */
 export function printLogCounts(counts: LogCounts): void {
   const { lines, requests, blank, bad, badSamples, late, withoutAddress, formats, torn } = counts;
   const names = [...new Set(formats.values())].join(", ") || "no format";

@@ -1,4 +1,4 @@
-/** Whether a folder, or the nearest one above it that exists, can be written: nothing is made to find out. */
+/** Whether a folder, or its nearest existing ancestor, is writable. Creates nothing to find out. */
 import { accessSync, constants, statSync } from "node:fs";
 import { dirname } from "node:path";
 
@@ -10,7 +10,7 @@ export function mayWriteTo(path: string): boolean {
     accessSync(path, constants.W_OK | constants.X_OK);
     return true;
   } catch {
-    // Also where a part of the path is a file, or may not be entered.
+    // Also if part of the path is a file, or inaccessible.
     return false;
   }
 }

@@ -1,4 +1,4 @@
-/** `sluice migrate nginx.conf`: another limiter's configuration as rules, with notes on what a person must look at. */
+/** `sluice migrate nginx.conf`: converts another limiter's configuration to rules, with notes on what needs review. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { Command, Option } from "commander";
 import { stringify } from "yaml";
@@ -58,7 +58,7 @@ function kindOf(text: string): Kind {
   return /^\s*"?(_format_version|plugins|services)"?\s*:/m.test(text) ? "kong" : "nginx";
 }
 
-/** The notes go with the rules: what nobody has looked at must not be lost with a terminal. */
+/** The notes are written into the rule file, so that they cannot get lost with the terminal. */
 function rulesText({ rules, attributes, notes }: Migrated, file: string): string {
   const text = writeRuleFile(rules);
   const checked = readRuleFile(text);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { isLoopback, noAnswer } from "./no-answer.js";
 
-test("this machine in every spelling, and names that only look like it", () => {
+test("this machine in every notation, and names that only look like it", () => {
   for (const server of ["http://127.0.0.1:1", "http://127.1", "http://LOCALHOST", "https://[::1]:8443"])
     expect([server, isLoopback(server)]).toEqual([server, true]);
   for (const server of [
@@ -13,7 +13,14 @@ test("this machine in every spelling, and names that only look like it", () => {
     expect([server, isLoopback(server)]).toEqual([server, false]);
 });
 
-test("a message says what was tried, why it failed and what to do", () => {
+test("a port that fetch never calls is named as such", async () => {
+  const error = await fetch("http://127.0.0.1:6000").catch((cause: unknown) => cause);
+  expect(noAnswer("http://127.0.0.1:6000", error).message).toBe(
+    "http://127.0.0.1:6000 was not asked: browsers and fetch never call this port (https://fetch.spec.whatwg.org/#port-blocking). Serve on another",
+  );
+});
+
+test("a message contains what was tried, why it failed and what to do", () => {
   const refused = new Error("fetch failed", { cause: Object.assign(new Error("refused"), { code: "ECONNREFUSED" }) });
   expect(noAnswer("http://127.0.0.1:8080", refused).message).toBe(
     'http://127.0.0.1:8080 did not answer: nothing listens there. Start it with "sluice serve", or name another with --server (SLUICE_SERVER)',

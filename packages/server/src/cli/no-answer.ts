@@ -1,13 +1,22 @@
-/** Messages for a service that does not answer, or needs a token that the command does not have. */
+/** Messages for a service that does not answer, or requires a token that the command does not have. */
 import { CommandFailure } from "./command-failure.js";
 
-/** Whether a URL names this machine; `new URL` has brought other spellings of 127.0.0.1 into this one. */
+/** Whether a URL names this machine; `new URL` normalises other notations of 127.0.0.1. */
 export function isLoopback(server: string): boolean {
   return /^(127\.\d+\.\d+\.\d+|localhost|\[::1\])$/.test(new URL(server).hostname);
 }
 
 export function noAnswer(server: string, error: unknown): CommandFailure {
+  if (isBadPort(error)) {
+    return new CommandFailure(
+      `${server} was not asked: browsers and fetch never call this port (https://fetch.spec.whatwg.org/#port-blocking). Serve on another`,
+    );
+  }
   return new CommandFailure(`${server} did not answer: ${whyOf(error)}. ${remedyFor(server)}`);
+}
+
+function isBadPort(error: unknown): boolean {
+  return ((error as Error).cause as Error | undefined)?.message === "bad port";
 }
 
 function whyOf(error: unknown): string {
@@ -27,7 +36,7 @@ function remedyFor(server: string): string {
   return `Start it with "${start}", or name another with --server (SLUICE_SERVER)`;
 }
 
-/** Appended to a 401 where no token was sent. */
+/** Appended to a 401 if no token was sent. */
 export const tokenHints = {
   api: "give the API token with --token or SLUICE_API_TOKEN",
   admin:

@@ -1,4 +1,4 @@
-/** `sluice plan --rules rules.yaml --keys 1000000 --rate 5000`: what the rules need of Redis, with the formula of each figure. */
+/** `sluice plan --rules rules.yaml --keys 1000000 --rate 5000`: capacity planning for Redis, with the formula of each figure. */
 import { Command, Option } from "commander";
 import type { Rule } from "sluice";
 import { isCounting } from "sluice/internal";
@@ -21,7 +21,7 @@ interface PlanOptions {
   readonly json: boolean;
 }
 
-/** Of a script with one rule, and for each rule more: Redis 7.0 on one core of a shared machine, network included. */
+/** Redis CPU time of a script with one rule, and for each further rule: Redis 7.0 on one core of a shared machine, network included. */
 const ASSUMED_US = { first: 22, more: 7 };
 const MEASURED_KEYS = 2_000;
 const MEASURED_REQUESTS = 20_000;

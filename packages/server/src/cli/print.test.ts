@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import { plain } from "./print.js";
 
-test("columns stand under their heads, in as many rows as there are", () => {
+test("columns are aligned with their headings, for any number of rows", () => {
   const rows = Array.from({ length: 200_000 }, (_, i) => [`rule-${i}`, "x"]);
   const lines = plain(["id", "mode"], rows).split("\n");
   expect([lines.length, lines[0], lines[1]]).toEqual([200_001, "id           mode", "rule-0       x"]);
 });
 
-test("a cell of a megabyte does not make the other lines as long", () => {
+test("a cell of a megabyte does not widen the other lines", () => {
   const lines = plain(["a", "b"], [["x".repeat(2 ** 20), "1"], ...Array.from({ length: 50 }, () => ["y", "2"])]).split(
     "\n",
   );

@@ -1,12 +1,10 @@
-/**
- * The output of commands: tables and colour on a terminal, plain columns when piped (`NO_COLOR` and `FORCE_COLOR` are honoured), JSON when asked.
- */
+/** Command output: tables and colour on a terminal, plain columns when piped (honours `NO_COLOR` and `FORCE_COLOR`), JSON on request. */
 import Table from "cli-table3";
 import picocolors from "picocolors";
 import { printable, printableJson } from "../printable.js";
 import { wantsColour } from "../settings/settings.js";
 
-// Left to itself, picocolors takes a CI system for a terminal; a pipe is none, wherever it runs.
+// By default picocolors treats a CI system as a terminal, but a pipe is not one anywhere.
 export const colours = picocolors.createColors(wantsColour(process.stdout.isTTY === true));
 
 export function printJson(value: unknown): void {
@@ -17,7 +15,7 @@ export function printLine(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
-/** Cells may hold what others wrote: they are made printable. */
+/** Cells may contain untrusted text, which is made printable. */
 export function printTable(head: readonly string[], rows: readonly (readonly string[])[]): void {
   const cells = rows.map((row) => row.map(printable));
   printLine(process.stdout.isTTY ? framed(head, cells) : plain(head, cells));
@@ -29,13 +27,13 @@ function framed(head: readonly string[], rows: readonly (readonly string[])[]): 
   return table.toString();
 }
 
-/** One cell of a megabyte must not make every line as long. */
+/** A cell of a megabyte must not widen every line. */
 const WIDEST_COLUMN = 256;
 
-/** Columns that `awk` and people can read. */
+/** Columns for people and `awk`. */
 export function plain(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const lines = [head, ...rows];
-  // Not by `Math.max(...)`: a call takes no hundred thousand arguments, and there may be as many rules.
+  // Not `Math.max(...)`: there may be a hundred thousand rules, more than a call's maximum number of arguments.
   const widths = head.map((_, i) =>
     lines.reduce((widest, line) => Math.max(widest, Math.min(WIDEST_COLUMN, (line[i] ?? "").length)), 0),
   );
@@ -49,9 +47,9 @@ export function plain(head: readonly string[], rows: readonly (readonly string[]
     .join("\n");
 }
 
-// Numbers are spelled as the console spells them (`packages/dashboard/src/components/format.ts`); a test compares the two.
+// Numbers are formatted as in the console (`packages/dashboard/src/components/format.ts`); a test compares the two.
 
-/** The longest wait that the service returns: no time ends it. */
+/** The longest wait that the service returns: waiting does not help. */
 const NEVER_MS = 2_147_483_647;
 
 /** "1.4 s", "3 min": for people, rounded up. */
@@ -64,7 +62,7 @@ export function spellMs(ms: number): string {
   return `${Math.ceil(ms / 3_600_000)} h`;
 }
 
-/** "user=42 region=eu": as the command line takes it. */
+/** "user=42 region=eu": in the command line's notation. */
 export function spellKey(attributes: Readonly<Record<string, string>>): string {
   const pairs = Object.entries(attributes).map(([name, value]) => `${name}=${value}`);
   return pairs.length === 0 ? "(all together)" : pairs.join(" ");
@@ -72,17 +70,17 @@ export function spellKey(attributes: Readonly<Record<string, string>>): string {
 
 const numbers = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
 
-/** "1,234,567"; a fraction keeps two digits. */
+/** "1,234,567"; fractions keep two digits. */
 export function figure(value: number): string {
   return numbers.format(value);
 }
 
-/** A rate of which small values matter: 0.4, 12, 1,234. */
+/** A rate, with a decimal for small values: 0.4, 12, 1,234. */
 export function rate(value: number): string {
   return value > 0 && value < 10 ? String(Number(value.toFixed(1))) : figure(Math.round(value));
 }
 
-/** A share of 1 in per cent; never "0 %" for something, nor "100 %" for not all. */
+/** A share in per cent; never "0 %" for a positive one, nor "100 %" for less than all. */
 export function share(part: number): string {
   const percent = 100 * part;
   if (percent > 0 && percent < 0.1) return "<0.1 %";

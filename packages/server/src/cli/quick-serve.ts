@@ -1,6 +1,7 @@
 /**
- * `sluice serve`, on the shortest way to open ports: while a restarted service has none, an Envoy that fails closed answers 500.
- * Arguments that need more than to be taken as they are (help, mistakes) go to the command itself.
+ * `sluice serve` with the least code before the ports open: while a restarted service is not listening, an Envoy that fails closed answers
+ * 500.
+ * Arguments that need real parsing (help, mistakes) go to the full command.
  */
 import { readFlags } from "./read-flags.js";
 import { reportFailure } from "./report-failure.js";

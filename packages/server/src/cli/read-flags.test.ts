@@ -4,7 +4,7 @@ import { settingNames } from "../settings/settings.js";
 import { readFlags } from "./read-flags.js";
 import { flagsByName, settingsCommand } from "./settings-command.js";
 
-/** What Commander makes of the arguments; undefined where it reports a mistake or prints help. */
+/** The result of Commander's parsing; undefined if it reports a mistake or prints help. */
 function byCommander(args: readonly string[]): Record<string, string | undefined> | undefined {
   const command = settingsCommand("serve")
     .exitOverride()
@@ -30,7 +30,7 @@ const argument = fc.oneof(
   { weight: 1, arbitrary: value.map((v) => [v]) },
 );
 
-test("arguments that are taken without Commander mean what they mean to Commander", () => {
+test("arguments parsed without Commander give the same result as with it", () => {
   let taken = 0;
   fc.assert(
     fc.property(fc.array(argument, { maxLength: 4 }), (groups) => {
@@ -46,7 +46,7 @@ test("arguments that are taken without Commander mean what they mean to Commande
   expect(taken).toBeGreaterThan(100);
 });
 
-test("flags as people write them are taken; help, mistakes and anything else are left to Commander", () => {
+test("common flags are parsed; help, mistakes and anything else are left to Commander", () => {
   expect(readFlags([])).toEqual({});
   expect(readFlags(["--port", "0", "--grpc-port=8081", "--store", "redis://r", "--config", "x.yaml"])).toEqual({
     port: "0",

@@ -1,7 +1,7 @@
 /**
- * The flags of `sluice serve` without Commander, which is most of the code that a start would read before its ports open.
- * In: the arguments behind the command. Out: what Commander would make of them; or undefined, wherever it would do anything but take
- * them as they are (help, mistakes, other spellings). Pure.
+ * Parses the flags of `sluice serve` without Commander, which is most of the code that a start would load before its ports open.
+ * In: the arguments after the command. Out: the same as Commander's result; or undefined if Commander would do anything but accept them
+ * (help, mistakes, other notations). Pure.
  */
 import { settingNames } from "../settings/setting-specs.js";
 

@@ -1,4 +1,4 @@
-/** `sluice release LEASE`: frees a lease that a check gave. */
+/** `sluice release LEASE`: releases a lease from a check. */
 import type { Command } from "commander";
 import { printJson, printLine } from "./print.js";
 import { type ClientOptions, clientCommand, post } from "./service-client.js";

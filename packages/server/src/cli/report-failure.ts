@@ -1,4 +1,4 @@
-/** Prints how a command failed, on standard error. Out: its exit status. */
+/** Prints a command's failure to standard error. Out: its exit status. */
 import { SluiceError } from "sluice";
 import { printableLines } from "../printable.js";
 import { CommandFailure, exitStatus } from "./command-failure.js";

@@ -1,4 +1,6 @@
-/** `sluice settle ID tokens=120`, `sluice extend ID tokens=900`, `sluice cancel ID`: what becomes of a reservation that a check made. */
+/**
+ * `sluice settle ID tokens=120`, `sluice extend ID tokens=900`, `sluice cancel ID`: settles, extends or cancels a reservation from a check.
+ */
 import type { Command } from "commander";
 import type { Settlement } from "sluice";
 import { ownField } from "../own-fields.js";

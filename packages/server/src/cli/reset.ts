@@ -1,4 +1,4 @@
-/** `sluice reset RULE user=42`: forgets what a rule has counted for a key, and lifts its block. Needs an admin token. */
+/** `sluice reset RULE user=42`: resets a rule's counter for a key, and lifts its block. Needs an admin token. */
 import type { Command } from "commander";
 import { printable } from "../printable.js";
 import { parseAttributes } from "./attribute-arguments.js";

@@ -1,4 +1,4 @@
-/** The commands that change a server's rules: `apply`, `rollback`, `promote`. Each makes one version, or none if nothing differs. */
+/** Commands that change a server's rules: `apply`, `rollback`, `promote`. Each creates one version, or none if nothing changes. */
 import type { Command } from "commander";
 import { TimeSlice } from "sluice/internal";
 import { writeDocument } from "../configuration/document-text.js";
@@ -24,7 +24,7 @@ export function applyCommand(): Command {
     .description("make a file's rules the server's, as a whole")
     .argument("<file>", "YAML or JSON; - for standard input")
     .action(async (file: string, options: ChangeOptions) => {
-      // Mistakes are told here, where their lines are known.
+      // Validate locally, where line numbers are known.
       const body = await writeDocument(rulesIn(file), new TimeSlice());
       await change("/rules", options, { method: "PUT", body });
     });

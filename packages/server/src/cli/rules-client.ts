@@ -1,4 +1,4 @@
-/** Speaks to the admin API, for `sluice rules`, `sluice top` and their like. Refusals come back in the server's own words. */
+/** Client of the admin API, for `sluice rules`, `sluice top` and others. Prints refusals in the server's own words. */
 import { Command, Option } from "commander";
 import type { Mistake } from "sluice";
 import { diffText } from "../configuration/diff-text.js";
@@ -18,7 +18,7 @@ export interface AdminOptions {
 export interface AdminCall {
   readonly method?: "GET" | "PUT" | "POST" | "DELETE";
   readonly query?: Readonly<Record<string, string | undefined>>;
-  /** JSON, already written. */
+  /** Already serialised JSON. */
   readonly body?: string;
   readonly ifMatch?: string | undefined;
 }
@@ -31,7 +31,7 @@ interface Problem {
   readonly currentVersion?: number;
 }
 
-/** A document of eight megabytes takes its time. */
+/** Generous, for a document of eight megabytes. */
 const TIMEOUT_MS = 60_000;
 
 export function adminCommand(name: string): Command {
@@ -42,7 +42,6 @@ export function adminCommand(name: string): Command {
     .option("--json", "print JSON", false);
 }
 
-/** A command that changes rules. */
 export function changeCommand(name: string): Command {
   return adminCommand(name)
     .option("-m, --message <text>", "why; kept with the version")
@@ -55,7 +54,7 @@ export function wholeNumber(text: string): string {
   throw new CommandFailure(`expected a version's number, got ${JSON.stringify(text)}`, exitStatus.misuse);
 }
 
-/** The answer's body, if it has one; rejects with what went wrong, for people. */
+/** Returns the response's body, if it has one; rejects with a readable error. */
 export async function askAdmin<T>(path: string, options: AdminOptions, call: AdminCall = {}): Promise<T> {
   const url = urlOf(path, options, call);
   const { method = "GET", body, ifMatch } = call;
@@ -76,7 +75,7 @@ export async function askAdmin<T>(path: string, options: AdminOptions, call: Adm
   throw new CommandFailure(printableLines(refusal(text, answer.status, options)));
 }
 
-/** An answer that goes on until it is aborted. */
+/** A streaming response, which continues until it is aborted. */
 export async function openAdmin(
   path: string,
   options: AdminOptions,
@@ -107,7 +106,7 @@ function refusal(text: string, status: number, options: AdminOptions): string {
   try {
     problem = JSON.parse(text) as Problem;
   } catch {
-    // Not ours: a proxy in between, or another server altogether.
+    // Not our error format: a proxy in between, or a different server.
     return `${options.server} answered ${status}: ${text.slice(0, 200)}`;
   }
   const { detail = "", code = "", mistakes = [], diff, currentVersion } = problem;

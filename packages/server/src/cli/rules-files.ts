@@ -1,5 +1,6 @@
 /**
- * Rules in files: `lint` tells every mistake with its line, `diff` what would change. Files are YAML or JSON; `-` is standard input.
+ * Rules in files: `lint` reports every mistake with its line, `diff` shows what would change. Files are YAML or JSON; `-` is standard
+ * input.
  */
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
@@ -50,7 +51,7 @@ export function diffCommand(): Command {
     });
 }
 
-/** The rules of a file; throws its mistakes, each on a line with its place. */
+/** A file's rules; throws its mistakes, one per line with its position. */
 export function rulesIn(file: string): Rule[] {
   const checked = checkFile(file);
   if ("rules" in checked) return checked.rules;
@@ -70,7 +71,7 @@ export function printDiff(diff: RuleDiff): void {
 
 function checkFile(file: string): Checked {
   const text = textOf(file);
-  // YAML is read at about a megabyte a second; whoever waits is told what for.
+  // Parsing YAML takes a second per megabyte: tell the user what is going on.
   const isLong = text.length > 500_000 && process.stderr.isTTY;
   if (isLong) process.stderr.write(`reading ${file} (${(text.length / 1e6).toFixed(1)} MB)\n`);
   const read = readRuleFile(text);

@@ -1,27 +1,27 @@
-/** Runs the service of `sluice serve`, as the first process or as a worker. Settings come from Commander's reading or the quick one. */
+/** Runs the service of `sluice serve`, as the first process or as a worker. Settings come from Commander or the quick parser. */
 import cluster from "node:cluster";
 import { closePorts, openPortsFirst, type WhenTaken } from "../service/open-ports.js";
 import { configFileOf, type SettingSources, settingsFrom, socketsOfSupervisor } from "../settings/given-settings.js";
 import type { Settings } from "../settings/setting-specs.js";
 import { CommandFailure } from "./command-failure.js";
 
-/** Rejects with what ends the command with a status other than 0. */
+/** Rejects with the reason if the exit status is not 0. */
 export async function runService(sources: SettingSources): Promise<void> {
   const read = (): Promise<Settings> => readSettings(sources);
   const status = cluster.isWorker ? await work(read) : await openAndServe(await read());
   if (status !== 0) throw new CommandFailure("", 1);
 }
 
-/** What reads the settings file is code that a start without one does not need. */
+/** Loads the parser of the settings file only if there is one. */
 async function readSettings(sources: SettingSources): Promise<Settings> {
   if (configFileOf(sources) === undefined) return settingsFrom(sources);
   const { resolveSettings } = await import("../settings/settings.js");
   return resolveSettings(sources);
 }
 
-/** The ports open before the service is even read: clients wait at an open port, and fail at a closed one. */
+/** Opens the ports before the service is even loaded: clients wait at an open port, and fail at a closed one. */
 async function openAndServe(settings: Settings): Promise<number> {
-  // It asks for new workers; before there are any, it must not end the process.
+  // SIGHUP requests new workers; before there are any, it must not kill the process.
   if (settings.workers > 1) process.on("SIGHUP", () => undefined);
   const inherited = socketsOfSupervisor();
   let wait: WhenTaken | undefined;
@@ -31,7 +31,7 @@ async function openAndServe(settings: Settings): Promise<number> {
   };
   const ports = await openPortsFirst(settings, inherited, whenTaken);
   try {
-    // Loaded only now: the other commands need none of it, and start in a tenth of the time.
+    // Loaded only now: other commands do not need it, and start in a tenth of the time.
     const { serve } = await import("../service/serve.js");
     return await serve(settings, { ports, whenTaken });
   } finally {
@@ -39,7 +39,7 @@ async function openAndServe(settings: Settings): Promise<number> {
   }
 }
 
-/** Settings may have changed since the first process read them: a mistake in them is the worker's to report. */
+/** Settings may have changed since the first process read them: the worker reports mistakes in them. */
 async function work(read: () => Promise<Settings>): Promise<number> {
   const { runWorker } = await import("../service/worker.js");
   return await runWorker(read);

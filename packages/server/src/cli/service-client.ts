@@ -1,6 +1,4 @@
-/**
- * Speaks HTTP to a running service, for the commands that ask one. Errors come back in the service's own words.
- */
+/** HTTP client for commands that call a running service. Errors are shown in the service's own words. */
 import { Command, Option } from "commander";
 import { printableLines } from "../printable.js";
 import { clientSettings } from "../settings/settings.js";
@@ -13,10 +11,10 @@ export interface ClientOptions {
   readonly token?: string | undefined;
 }
 
-/** Seconds that a service may take: beyond this something is wrong, and a script should not hang. */
+/** A healthy service answers within seconds, and a script should not hang. */
 const TIMEOUT_MS = 10_000;
 
-/** A command that speaks to the data plane: `--server`, `--token`, `--json`. */
+/** A command that calls the data plane: `--server`, `--token`, `--json`. */
 export function clientCommand(name: string): Command {
   const { server, apiToken } = clientSettings();
   return new Command(name)
@@ -27,7 +25,7 @@ export function clientCommand(name: string): Command {
     .option("--json", "print JSON", false);
 }
 
-/** A command that speaks to the admin API: the same options. */
+/** A command that calls the admin API: the same options. */
 export function adminCommand(name: string): Command {
   return new Command(name)
     .addOption(new Option("--server <url>", "the service to ask").env("SLUICE_SERVER").default(clientSettings().server))
@@ -35,7 +33,7 @@ export function adminCommand(name: string): Command {
     .option("--json", "print JSON", false);
 }
 
-/** The options of such a command, with the token that it finds where none is given. */
+/** The options of such a command, with the token found locally if none was given. */
 export function withAdminToken<T extends ClientOptions>(options: T): T {
   return { ...options, token: options.token ?? clientSettings().adminToken ?? readAdminToken() };
 }
@@ -70,7 +68,7 @@ function hintFor(path: string): string {
   return path.startsWith("/admin/") ? tokenHints.admin : tokenHints.api;
 }
 
-/** An answer that is no success, in the service's own words. */
+/** The error of an unsuccessful response, in the service's own words. */
 export function explainFailure(answer: {
   readonly path: string;
   readonly server: string;
@@ -90,7 +88,7 @@ function wordsOf(text: string, status: number): string | undefined {
     const { detail, code } = JSON.parse(text) as { detail?: string; code?: string };
     return detail === undefined ? undefined : `${detail} (${status} ${code ?? ""})`.replace(" )", ")");
   } catch {
-    // Not ours: a proxy in between, or another server altogether.
+    // Not our error format: a proxy in between, or a different server.
     return undefined;
   }
 }

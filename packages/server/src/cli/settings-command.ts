@@ -1,4 +1,4 @@
-/** A command whose options are the settings' table, one flag each: `serve` and `doctor`. */
+/** A command with one option per setting: `serve` and `doctor`. */
 import { Command, Option } from "commander";
 import { settingNames, settingSpecs, variableOf } from "../settings/settings.js";
 
@@ -7,7 +7,7 @@ export function settingsCommand(name: string): Command {
   for (const name of settingNames) {
     const { placeholder, meaning, ...rest } = settingSpecs[name];
     const option = new Option(`--${name} <${placeholder}>`, meaning);
-    // Commander's own default would hide whether the flag was given; this one is only shown.
+    // Show the default only in the description: a Commander default would hide whether the flag was given.
     const byDefault = "default" in rest ? rest.default : undefined;
     if (byDefault !== undefined) option.description = `${meaning} (default: ${byDefault})`;
     command.addOption(option);

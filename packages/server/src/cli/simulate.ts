@@ -1,4 +1,4 @@
-/** `sluice simulate --rules draft.yaml access.log`: what the rules would have done to this traffic. Exit 1 if `--fail-if` holds. */
+/** `sluice simulate --rules draft.yaml access.log`: what the rules would have done to this traffic. Exit status 1 if `--fail-if` holds. */
 import { writeFileSync } from "node:fs";
 import type { Command } from "commander";
 import { type FailIf, parseFailIf } from "../analysis/fail-if.js";
@@ -100,6 +100,13 @@ function show(simulation: Simulation, counts: LogCounts): void {
   for (const line of drawChart(simulation.series, process.stdout.columns ?? 100, colours)) printLine(line);
   printLine("");
   printTable(["rule", "mode", "asked", "refused", "share", "keys", "keys refused", "worst window"], rules.map(ruleRow));
+  if (rules.some(({ worstWindow: worst }) => worst !== undefined && worst.admitted > worst.limit)) {
+    printLine("");
+    printLine(
+      "Worst window: the most that one key was admitted in any rolling window. It passes the limit where the algorithm",
+    );
+    printLine("admits a burst across its edge (fixed window, bucket); a rolling window never does.");
+  }
   const unmet = rules.filter(({ total: asked }) => asked === 0).map(({ rule }) => printable(rule));
   if (unmet.length > 0) {
     printLine("");

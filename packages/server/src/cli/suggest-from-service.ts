@@ -1,4 +1,4 @@
-/** `sluice suggest --rule per-user`: a limit from the history of a running service, where there is no log. */
+/** `sluice suggest --rule per-user`: suggests a limit from the history of a running service, if there is no log. */
 import type { Rule } from "sluice";
 import { stringify } from "yaml";
 import { type HistorySuggestion, suggestFromHistory } from "../analysis/suggest-from-history.js";

@@ -1,4 +1,4 @@
-/** `sluice suggest --key ip access.log`: limits from what clients really did, and how many keys each would touch. */
+/** `sluice suggest --key ip access.log`: suggests limits from real traffic, and how many keys each would affect. */
 import { type Command, Option } from "commander";
 import { SluiceError } from "sluice";
 import { parseDuration } from "sluice/internal";
@@ -99,7 +99,7 @@ function parseNames(text: string): string[] {
   if (names.some((name) => name === "")) {
     throw new SluiceError("invalid-setting", `key: expected names such as user,path, got ${JSON.stringify(text)}`);
   }
-  // A rule names each attribute of its key once.
+  // A rule's key lists each attribute once.
   return [...new Set(names)];
 }
 
@@ -112,7 +112,7 @@ function parseWindows(text: string): { text: string; ms: number }[] {
       `window: expected durations such as 1s,1m,1h, got ${JSON.stringify(wrong.text)}`,
     );
   }
-  // `60s` and `1m` are one window.
+  // `60s` and `1m` are the same window.
   return [...new Map(windows.map((one) => [one.ms, one])).values()].sort((a, b) => a.ms - b.ms);
 }
 

@@ -54,7 +54,7 @@ function createCommand(): Command {
       const body = JSON.stringify({ name, role: options.role, expiresIn: options.expiresIn });
       const made = await askAdmin<{ token: string }>("/tokens", options, { method: "POST", body });
       if (options.json) printJson(made);
-      // Alone, so that `$(sluice tokens create …)` is the token.
+      // Only the token on standard output, so that `$(sluice tokens create …)` works.
       else printLine(printable(made.token));
     });
 }

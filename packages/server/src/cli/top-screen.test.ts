@@ -22,7 +22,7 @@ const view: LiveView = {
     kind: "redis",
     state: "degraded",
     degradedInstances: 1,
-    outage: { sinceMs: 0, cause: "Redis does not answer in time" },
+    outage: { sinceMs: 0, cause: "Redis does not answer in time", partial: false },
   },
   rules: [
     { rule: "per-user", allowed: 900, refused: 100 },
@@ -49,7 +49,7 @@ test.each([60, 100, 200])("nothing is wider than a screen of %i columns", (colum
   expect(Math.max(...tables.map((line) => line.length))).toBeLessThanOrEqual(columns);
 });
 
-test("the screen tells rates, store, alerts, rules and keys, and when its figures are old", () => {
+test("the screen shows rates, store, alerts, rules and keys, and when its figures are stale", () => {
   const draw = (stale?: string): string =>
     drawTop({ server: "http://s", views: [view], topKeys, stale, columns: 100, rows: 30 }, paint).join("\n");
   expect(draw()).toContain("12,345/s");
@@ -63,7 +63,7 @@ test("the screen tells rates, store, alerts, rules and keys, and when its figure
   expect(draw("nothing listens")).toContain("STALE: nothing listens");
 });
 
-test("what a client sent cannot drive the terminal", () => {
+test("client input cannot control the terminal", () => {
   const drawn = drawTop({ server: "s", views: [view], topKeys, stale: undefined, columns: 100, rows: 30 }, paint);
   expect(drawn.join("\n")).not.toMatch(/\p{Cf}|(?!\n)\p{Cc}/u);
   expect(printable("a\u001b[31m\u0000\u009b\u2028b")).toBe("a·[31m···b");

@@ -1,6 +1,6 @@
 /**
  * The screen of `sluice top`: figures in, lines of text out. Pure.
- * Whatever others named is made printable.
+ * Untrusted names are made printable.
  */
 import type { TopKeysView } from "../monitoring/views/keys.js";
 import type { LiveView } from "../monitoring/views/stats.js";
@@ -9,10 +9,10 @@ import { rate, figure as spellFigure, share as spellShare } from "./print.js";
 
 interface Screen {
   readonly server: string;
-  /** The newest last. */
+  /** Newest last. */
   readonly views: readonly LiveView[];
   readonly topKeys: TopKeysView | undefined;
-  /** Why nothing new comes; undefined while it does. */
+  /** Why the figures are stale; undefined while they are current. */
   readonly stale: string | undefined;
   readonly columns: number;
   readonly rows: number;
@@ -72,7 +72,8 @@ function summaryLines(views: readonly LiveView[], last: LiveView, paint: Paint):
 }
 
 function storeWords({ state, outage }: LiveView["store"]): string {
-  return outage === undefined ? state : `${state} (${printable(outage.cause)})`;
+  if (outage === undefined) return state;
+  return `${outage.partial ? "answers most calls" : state} (${printable(outage.cause)})`;
 }
 
 function ruleLines(
@@ -113,7 +114,7 @@ function keyLines(
   ];
 }
 
-/** One line for each second, for a pipe. */
+/** One line per second, for a pipe. */
 export function lineOf(view: LiveView): string {
   const { allowedPerSecond, refusedPerSecond, shadowRefusedPerSecond, degradedPerSecond, latency, store } = view;
   return [

@@ -1,6 +1,6 @@
 /**
- * `sluice top`: the live view of a running service, drawn anew every second until q or ctrl-c; a line a second when piped; once for scripts.
- * A service that goes away is waited for: the screen says since when its figures are old.
+ * `sluice top`: the live view of a running service, redrawn every second until q or Ctrl-C; a line per second when piped; once for scripts.
+ * Waits for a service that goes away: the screen shows since when its figures are stale.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
@@ -58,7 +58,7 @@ async function showOnce(options: TopOptions): Promise<void> {
 
 async function showLines(options: TopOptions): Promise<void> {
   const ending = new AbortController();
-  // The reader of the pipe has closed it (`sluice top | head`).
+  // The pipe's reader has closed it (`sluice top | head`).
   process.stdout.on("error", () => ending.abort());
   try {
     for await (const view of readLiveViews(options, ending.signal)) {
@@ -80,7 +80,7 @@ async function showScreen(options: TopOptions): Promise<void> {
     const drawn = [...lines, colours.dim("q: quit")].map((line) => line + SCREEN.clearLine).join("\r\n");
     process.stdout.write(SCREEN.home + drawn + SCREEN.clearRest);
   };
-  // Before the screen is taken: a wrong token or address is reported as by any command.
+  // Before taking over the screen: a wrong token or address is reported as by any command.
   topKeys = await readKeys(options);
   const keysTimer = setInterval(() => {
     readKeys(options).then(
@@ -120,7 +120,7 @@ async function showScreen(options: TopOptions): Promise<void> {
   }
 }
 
-/** q, ctrl-c, or a signal. */
+/** q, Ctrl-C, or a signal. */
 function onQuit(quit: () => void): () => void {
   const { stdin } = process;
   const pressed = (keys: Buffer): void => {

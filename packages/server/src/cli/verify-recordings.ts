@@ -1,4 +1,4 @@
-/** `sluice simulate --verify recordings/`: recordings held against themselves, decision by decision. Exit 1 if there is a difference. */
+/** `sluice simulate --verify recordings/`: verifies recordings decision by decision. Exit status 1 if there is a difference. */
 import { Recordings } from "../analysis/read-recording.js";
 import { type Verification, Verifier } from "../analysis/verify.js";
 import { printable } from "../printable.js";

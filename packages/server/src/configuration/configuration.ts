@@ -37,7 +37,7 @@ export interface ConfigurationOptions {
   readonly dataFolder: string;
   /** The first version of an empty database. */
   readonly starterRules?: readonly Rule[] | undefined;
-  /** Throws for rules that are valid, but not in this service. */
+  /** Throws for rules that are valid, but need a global store, which this service does not have. */
   readonly accept?: ((rules: readonly Rule[]) => void) | undefined;
   /** How often to poll for a version whose announcement was lost. Default 500. */
   readonly pollMs?: number | undefined;
@@ -69,7 +69,7 @@ export interface Change {
   readonly ifMatch?: number | undefined;
   /** Only tell what would change. */
   readonly dryRun?: boolean | undefined;
-  /** The new document, made from the newest rules. May be called again if another change was faster. */
+  /** The new document, made from the newest rules, or a `PreparedDocument`. May be called again if another change was faster. */
   readonly edit: (rules: readonly Rule[], version: number) => unknown;
 }
 

@@ -2,15 +2,16 @@
  * Rules from the database, by way of the cache. Everything that may change the book in force goes through one queue, so that
  * an older version never follows a newer one.
  */
-import { parseRulesInSlices, type Rule } from "sluice";
-import { TimeSlice } from "sluice/internal";
+import type { Rule } from "sluice";
 import { ServiceError } from "../errors.js";
 import { type Book, BookInForce, type BookListener, type BookSource } from "./book-in-force.js";
 import { changeRules } from "./change-rules.js";
 import type { Applied, Change, Configuration, ConfigurationOptions, ConfigurationStatus } from "./configuration.js";
-import { digestOf, readDocument } from "./document-text.js";
+import { digestOf } from "./document-text.js";
+import { InTurn } from "./in-turn.js";
 import { openRepository } from "./repository/open-repository.js";
 import type { RuleRepository, VersionMark } from "./repository/rule-repository.js";
+import { readStoredRules } from "./rule-worker.js";
 import { Snapshot } from "./snapshot.js";
 import type { WarmCache } from "./warm-cache.js";
 
@@ -28,7 +29,9 @@ export class DatabaseConfiguration implements Configuration {
   readonly #inForce: BookInForce;
   readonly #snapshot: Snapshot;
   #cache: WarmCache | undefined;
-  #queue: Promise<unknown> = Promise.resolve();
+  readonly #books = new InTurn();
+  /** Changes made through this instance do not overtake each other: each would make all others start over. */
+  readonly #changes = new InTurn();
   #queuedRefresh: Promise<void> | undefined;
   #poll: NodeJS.Timeout | undefined;
   #databaseError: string | undefined;
@@ -97,7 +100,7 @@ export class DatabaseConfiguration implements Configuration {
     await this.#cache?.settled(REDIS_PATIENCE_MS);
     await this.#addStarterRules().catch((error) => this.#noteDatabase(error));
     await this.refresh();
-    if (this.#inForce.source === undefined) await this.#inTurn(() => this.#startFromSnapshot());
+    if (this.#inForce.source === undefined) await this.#books.run(() => this.#startFromSnapshot());
     // From now on: what the start took is not a propagation.
     this.#propagationMs = undefined;
     this.#pollLater();
@@ -130,7 +133,7 @@ export class DatabaseConfiguration implements Configuration {
 
   /** Looks for a newer version. The look begins after the call, so whatever was committed before it is seen. */
   refresh(): Promise<void> {
-    this.#queuedRefresh ??= this.#inTurn(async () => {
+    this.#queuedRefresh ??= this.#books.run(async () => {
       this.#queuedRefresh = undefined;
       if (!this.#closed) await this.#look();
     });
@@ -193,10 +196,9 @@ export class DatabaseConfiguration implements Configuration {
 
   /** Validates and swaps. False, with the reason kept for `status`, if the text is no valid document: the book stays. */
   async #adopt(found: Document, source: BookSource): Promise<boolean> {
-    const slice = new TimeSlice();
-    let rules: Rule[];
+    let rules: readonly Rule[];
     try {
-      rules = await parseRulesInSlices(await readDocument(found.document, slice));
+      rules = await readStoredRules(found.document);
     } catch (error) {
       this.#reject(found, messageOf(error));
       return false;
@@ -223,15 +225,19 @@ export class DatabaseConfiguration implements Configuration {
     this.#options.log.error("rules were refused, the old ones stay in force", { version: mark.version, why });
   }
 
-  async apply(change: Change): Promise<Applied> {
+  apply(change: Change): Promise<Applied> {
+    return change.dryRun === true ? this.#apply(change) : this.#changes.run(() => this.#apply(change));
+  }
+
+  async #apply(change: Change): Promise<Applied> {
     const { applied, committed } = await changeRules(change, {
       repository: this.repository,
-      rulesOf: (mark, slice) => this.#rulesOf(mark, slice),
+      rulesOf: (mark) => this.#rulesOf(mark),
       accept: this.#options.accept,
     });
     if (committed === undefined) return applied;
     this.#noteDatabase(undefined);
-    await this.#inTurn(async () => {
+    await this.#books.run(async () => {
       if (this.current.version < committed.version) {
         await this.#swap({ rules: committed.rules, version: committed.version }, committed, "database");
       } else if (!this.#inForce.holds(committed)) {
@@ -243,11 +249,11 @@ export class DatabaseConfiguration implements Configuration {
     return applied;
   }
 
-  async #rulesOf(mark: VersionMark, slice: TimeSlice): Promise<readonly Rule[]> {
+  async #rulesOf(mark: VersionMark): Promise<readonly Rule[]> {
     if (this.#inForce.holds(mark)) return this.current.rules;
     const stored = await this.repository.read(mark.version);
     try {
-      return stored === undefined ? [] : await parseRulesInSlices(await readDocument(stored.document, slice));
+      return stored === undefined ? [] : await readStoredRules(stored.document);
     } catch {
       // Somebody wrote into the database by hand. The change is made to the last good rules: that is how it is mended.
       return this.current.rules;
@@ -260,12 +266,6 @@ export class DatabaseConfiguration implements Configuration {
       (mark) => this.#inForce.holds(mark),
       async () => (this.#databaseError === undefined ? await this.repository.read(this.current.version) : undefined),
     );
-  }
-
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const mine = this.#queue.then(work);
-    this.#queue = mine.catch(() => undefined);
-    return mine;
   }
 
   #noteDatabase(error: unknown): void {
@@ -289,7 +289,9 @@ export class DatabaseConfiguration implements Configuration {
     this.#closed = true;
     clearTimeout(this.#poll);
     this.#cache?.close();
-    await this.#queue;
+    // First the changes: each ends with a turn among the books.
+    await this.#changes.settled();
+    await this.#books.settled();
     await this.#snapshot.settled();
     await this.repository.close();
   }

@@ -2,7 +2,7 @@
 import type { Rule } from "sluice";
 import { TimeSlice } from "sluice/internal";
 import { describe, expect, test } from "vitest";
-import { readDocument, writeDocument } from "./document-text.js";
+import { documentOf, readDocument, writeDocument } from "./document-text.js";
 
 const rule = (id: string, more: object = {}) =>
   ({ id, key: ["user"], algorithm: "fixed-window", limit: 1, window: "1m", ...more }) as Rule;
@@ -49,6 +49,14 @@ describe("a document", () => {
     "that is no JSON is an error: %j",
     async (text) => await expect(readDocument(text, new TimeSlice())).rejects.toThrow(SyntaxError),
   );
+
+  test("of rules in force is written once, whoever lists them; other rules get their own", async () => {
+    const rules = [rule("a"), rule("ü")];
+    const [first, second] = await Promise.all([documentOf(rules), documentOf(rules)]);
+    expect(second).toBe(first);
+    expect(JSON.parse(first.toString())).toEqual({ rules });
+    expect(await documentOf([rule("a")])).not.toBe(first);
+  });
 
   test("any two texts of equal rules are equal, whatever the order of their fields", async () => {
     const { id, ...rest } = rule("a", { overrides: overrides(1) });

@@ -13,7 +13,7 @@
  */
 import { createHash } from "node:crypto";
 import type { Rule } from "sluice";
-import type { TimeSlice } from "sluice/internal";
+import { TimeSlice } from "sluice/internal";
 import { inFieldOrder, overrideInFieldOrder } from "./field-order.js";
 
 /** Longer documents are refused wherever they come from. 10 000 rules with 100 000 overrides take about five megabytes. */
@@ -51,6 +51,24 @@ export async function writeDocument(rules: readonly Rule[], slice: TimeSlice): P
   }
   portions.push(`${portion}${CLOSING}\n`);
   return portions.join("");
+}
+
+const written = new WeakMap<readonly Rule[], Promise<Buffer>>();
+
+/** The document of rules in force, in UTF-8: written once, however many pages and scripts list them, and forgotten with them. */
+export function documentOf(rules: readonly Rule[]): Promise<Buffer> {
+  let bytes = written.get(rules);
+  if (bytes === undefined) {
+    // In slices: stringifying ten thousand rules at once would hold up checks.
+    bytes = writeDocument(rules, new TimeSlice()).then((text) => Buffer.from(text));
+    written.set(rules, bytes);
+  }
+  return bytes;
+}
+
+/** For rules whose document is at hand: it is not written again. */
+export function keepDocument(rules: readonly Rule[], document: Buffer): void {
+  written.set(rules, Promise.resolve(document));
 }
 
 /** Throws SyntaxError for what is no JSON. The result is not validated. */

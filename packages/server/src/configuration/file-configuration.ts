@@ -4,14 +4,14 @@
  */
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import { type Mistake, parseRulesInSlices, SluiceError } from "sluice";
-import { TimeSlice } from "sluice/internal";
+import { type Mistake, SluiceError } from "sluice";
 import { ServiceError } from "../errors.js";
 import { type Book, BookInForce, type BookListener } from "./book-in-force.js";
 import type { Applied, Configuration, ConfigurationOptions, ConfigurationStatus } from "./configuration.js";
-import { digestOf, readDocument } from "./document-text.js";
+import { digestOf } from "./document-text.js";
+import { readValidated } from "./draft.js";
 import type { PlacedMistake } from "./rule-file.js";
-import { readRuleFileInWorker } from "./rule-worker.js";
+import { readRuleFileInWorker, readStoredRules } from "./rule-worker.js";
 import { Snapshot, type SnapshotDocument } from "./snapshot.js";
 import { watchFile } from "./watch-file.js";
 
@@ -66,7 +66,7 @@ export class FileConfiguration implements Configuration {
       await this.#load(saved);
     } catch (error) {
       if (saved === undefined) throw error;
-      const rules = await parseRulesInSlices(await readDocument(saved.document, new TimeSlice()));
+      const rules = await readStoredRules(saved.document);
       await this.#inForce.swap({ rules, version: saved.version }, { digest: saved.digest, source: "snapshot" });
       this.#noteError(error);
     }
@@ -83,7 +83,7 @@ export class FileConfiguration implements Configuration {
     const read = await readRuleFileInWorker(await readFile(this.#file, "utf8"));
     if ("mistakes" in read) throw this.#mistaken(read.mistakes);
     const { document } = read;
-    const rules = await parseRulesInSlices(await readDocument(document, new TimeSlice()));
+    const rules = await readValidated(Buffer.from(document));
     const digest = digestOf(document);
     const before = saved ?? { version: this.current.version, digest: "" };
     const version = before.digest === digest ? before.version : before.version + 1;

@@ -1,6 +1,6 @@
 /**
- * The limiter's rules, joined from where they come: Sluice's own (the configuration) and Envoy's files.
- * One limiter holds them all, so that a request that meets several kinds is still decided in one step.
+ * The limiter's rules, merged from their sources: the configuration's own, and Envoy's files.
+ * A single limiter holds them all, so that a request that matches several kinds is still decided in one step.
  */
 import { type Limiter, parseRulesInSlices, type Rule } from "sluice";
 import { swapValidatedRules } from "sluice/internal";
@@ -20,7 +20,7 @@ export class RulesInForce {
     this.#limiter = limiter;
   }
 
-  /** `own`: validated rules, as the configuration holds them. */
+  /** `own`: validated rules from the configuration. */
   async setOwn(own: readonly Rule[], version: number): Promise<void> {
     await this.#swap({ own, version });
   }
@@ -30,8 +30,8 @@ export class RulesInForce {
   }
 
   /**
-   * Rules that the limiter refuses leave everything as it was: a bad source must not stand in the way of the others. So each swap
-   * waits for the one before it, to begin with what that left.
+   * If the limiter refuses the rules, nothing changes: a bad source must not block the others. So swaps are serialised, and each starts
+   * from the result of the one before.
    */
   #swap(changed: Partial<Sources>): Promise<void> {
     const mine = this.#lastSwap.then(async () => {

@@ -1,5 +1,5 @@
 /**
- * What a call is made of, as the handlers see it: the part of grpc-js's interface that ours use, so that either transport can serve them.
+ * The parts of a call that handlers see: the subset of grpc-js's interface that our handlers use, so that either transport can serve them.
  */
 import type { Connection } from "./http2/connection.js";
 import type { ReadField } from "./http2/header-field.js";
@@ -8,7 +8,7 @@ import type { Stream } from "./http2/stream.js";
 import type { MessageBudget, Peer } from "./message-budget.js";
 import type { GrpcStatus } from "./statuses.js";
 
-/** A method with its handler. grpc-js's definitions fit. */
+/** A method with its handler. Compatible with grpc-js's service definitions. */
 export interface Method {
   readonly path: string;
   readonly requestStream: boolean;
@@ -19,19 +19,21 @@ export interface Method {
 }
 
 export type Done = (error: Partial<GrpcStatus> | null, value?: unknown) => void;
-/** Unary methods get `done`, streaming ones write to the call. */
+/** Unary handlers call `done`; streaming ones write to the call. */
 export type Handler = (call: never, done: Done) => void;
 
-/** Of the connection that a call came by. */
+/** The connection that a call arrived on. */
 export interface Caller {
   readonly connection: Connection;
   readonly budget: MessageBudget;
   readonly peer: Peer;
-  /** As grpc-js spells it: `127.0.0.1:4711`. */
+  /** In grpc-js's format: `127.0.0.1:4711`. */
   readonly name: string;
-  /** Of a client that showed its certificate. */
+  /** Subject alternative names of the client certificate, if the client presented one. */
   readonly certificateNames: () => string | undefined;
   readonly mostMessageBytes: number;
+  /** Reports an internal error. */
+  readonly onFailure: (error: unknown) => void;
 }
 
 export interface CallOptions {
@@ -41,7 +43,7 @@ export interface CallOptions {
   readonly caller: Caller;
 }
 
-/** Only the headers that somebody reads are kept. */
+/** Only headers that are read somewhere are kept. */
 export function metadataOf(head: RequestHead): { get(name: string): string[] } {
   return {
     get(name) {
@@ -53,7 +55,7 @@ export function metadataOf(head: RequestHead): { get(name: string): string[] } {
 
 const unitsMs: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1_000, m: 1, u: 1e-3, n: 1e-6 };
 
-/** `grpc-timeout` in milliseconds; undefined: none, or not one. */
+/** `grpc-timeout` in milliseconds; undefined if absent or malformed. */
 export function timeoutMsOf(head: RequestHead): number | undefined {
   const text = head.get("grpc-timeout");
   if (text === undefined || !/^\d{1,8}[HMSmun]$/.test(text)) return undefined;

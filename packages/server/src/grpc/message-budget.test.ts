@@ -15,7 +15,7 @@ function asking(budget: MessageBudget) {
   return { ask, running };
 }
 
-test("a connection reserves eight mebibytes; the next message waits until one is whole", () => {
+test("a connection reserves up to 8 MiB; the next message waits until one is complete", () => {
   const budget = new MessageBudget();
   const peer = budget.join();
   const { ask, running } = asking(budget);
@@ -29,7 +29,7 @@ test("a connection reserves eight mebibytes; the next message waits until one is
   expect(peer.reserved).toBe(7 * MEBIBYTE);
 });
 
-test("all connections together reserve sixty-four mebibytes, and those that wait are let in in their order", () => {
+test("all connections together reserve up to 64 MiB, and waiting messages are admitted in order", () => {
   const budget = new MessageBudget();
   const { ask, running } = asking(budget);
   const peers = Array.from({ length: 10 }, () => budget.join());
@@ -44,14 +44,14 @@ test("all connections together reserve sixty-four mebibytes, and those that wait
   expect(running.at(-1)).toBe("c");
 });
 
-test("a message larger than the budget is let in alone", () => {
+test("a message larger than the budget is admitted alone", () => {
   const budget = new MessageBudget();
   const { ask, running } = asking(budget);
   ask("large", budget.join(), 100 * MEBIBYTE);
   expect(running).toEqual([]);
 });
 
-test("beyond 4096 calls that are not whole, connections with more than their share end theirs", () => {
+test("beyond 4096 incomplete calls, connections with more than their share lose their new ones", () => {
   const budget = new MessageBudget();
   const [greedy, modest] = [budget.join(), budget.join()];
   const begun = Array.from({ length: 4_096 }, () => budget.begin(greedy));

@@ -1,21 +1,22 @@
 /**
- * Memory that calls may hold before they are whole. A message may have a megabyte, a connection a thousand calls: without a budget, one
- * peer could make the service hold a gigabyte until the calls' deadline ends them.
+ * Memory budget for incomplete messages. A message may have a megabyte and a connection a thousand calls: without a budget, a single peer
+ * could make the service hold a gigabyte until the calls' deadlines.
  *
- * A message that is not whole with its first bytes reserves what is missing: its length stands in front of it. One that finds no room is paused:
- * it holds at most what flow control lets its client send (64 KiB). Nothing is refused, so no client gets through by a long header where
- * Envoy fails open; and as each reserves all it needs, those with a reservation always can end.
+ * A message whose first bytes arrive without the rest reserves the missing bytes, which its length prefix declares. If there is no room,
+ * the call is paused: it holds at most its flow-control window (64 KiB). No message is refused for lack of room, so a client cannot use a
+ * huge declared length to get past an Envoy that fails open. And since each reserves all it needs, messages with a reservation can always
+ * complete (no deadlock).
  */
 export interface HalfSentBounds {
   readonly bytesPerConnection: number;
   readonly bytesInAll: number;
-  /** Calls that are not whole. Envoy sends calls whole, so a connection of its own rarely has one, beside a stream of its quota. */
+  /** Incomplete calls. Envoy sends calls whole, so its connections rarely have one, apart from their RLQS stream. */
   readonly calls: number;
 }
 
 const BOUNDS: HalfSentBounds = { bytesPerConnection: 8 * 2 ** 20, bytesInAll: 64 * 2 ** 20, calls: 4_096 };
 
-/** A connection, as the budget sees it. */
+/** A connection's share of the budget. */
 export interface Peer {
   halfSent: number;
   reserved: number;
@@ -30,7 +31,7 @@ interface Waiting {
 export class MessageBudget {
   readonly #bounds: HalfSentBounds;
   readonly #peers = new Set<Peer>();
-  /** In the order of their arrival. */
+  /** In order of arrival. */
   readonly #waiting = new Set<Waiting>();
   #halfSent = 0;
   #reserved = 0;
@@ -49,7 +50,7 @@ export class MessageBudget {
     this.#peers.delete(peer);
   }
 
-  /** A call begins. False: its connection has more than its share of those that are not whole, and this one must end. */
+  /** A call begins. False if its connection has more than its fair share of incomplete calls, so this one must end. */
   begin(peer: Peer): boolean {
     this.#halfSent++;
     peer.halfSent++;
@@ -57,13 +58,13 @@ export class MessageBudget {
     return this.#halfSent <= calls || peer.halfSent <= calls / this.#peers.size;
   }
 
-  /** A call is whole, or gone. */
+  /** A call is complete, or gone. */
   end(peer: Peer): void {
     this.#halfSent--;
     peer.halfSent--;
   }
 
-  /** Calls `pause` if there is no room, and `resume` once there is. Returns how to give the bytes back. */
+  /** Calls `pause` if there is no room, and `resume` once there is. Returns a function that releases the reservation. */
   reserve({ peer, bytes, pause, resume }: Waiting & { readonly pause: () => void }): () => void {
     let isHeld = false;
     const waiting: Waiting = {
@@ -91,7 +92,7 @@ export class MessageBudget {
     };
   }
 
-  /** A message that is larger than a budget is let in alone; it is refused by its length. */
+  /** A message larger than the whole budget is admitted alone; its length gets it refused elsewhere. */
   #fits({ peer, bytes }: Waiting): boolean {
     const { bytesPerConnection, bytesInAll } = this.#bounds;
     const fitsPeer = peer.reserved === 0 || peer.reserved + bytes <= bytesPerConnection;

@@ -1,14 +1,13 @@
 /**
- * Cuts the body of a call into messages: a flag, four bytes of length, the message (gRPC over HTTP/2, "Length-Prefixed-Message").
- * A message that is whole in one frame is handed on without a copy.
+ * Splits a call's body into messages: a flag, four bytes of length, the message (gRPC over HTTP/2, "Length-Prefixed-Message").
+ * Reads one message at a time and stops behind it; the next one is read on demand.
  */
-import { gunzipSync, inflateSync } from "node:zlib";
 import { PREFIX_BYTES } from "./message-frame.js";
 import { type GrpcStatus, grpcCodes } from "./statuses.js";
 
 const FIRST_BYTES = 1_024;
 
-/** Why a body cannot be read. */
+/** Thrown when a body cannot be read; carries the gRPC status to answer. */
 export class UnreadableMessage extends Error {
   readonly status: GrpcStatus;
 
@@ -18,19 +17,23 @@ export class UnreadableMessage extends Error {
   }
 }
 
+/** As received, possibly compressed. */
+export interface Message {
+  readonly bytes: Buffer;
+  readonly isCompressed: boolean;
+}
+
 interface MessageReaderOptions {
   readonly mostBytes: number;
-  /** Of messages whose flag says so. */
+  /** For messages with the compressed flag. */
   readonly encoding: string | undefined;
-  /** The bytes are valid during the call. */
-  readonly onMessage: (message: Buffer) => void;
 }
 
 export class MessageReader {
   readonly #options: MessageReaderOptions;
   readonly #prefix = Buffer.alloc(PREFIX_BYTES);
   #prefixBytes = 0;
-  /** Of the present message: what has come, in a buffer that grows with it, for a length is easily claimed. */
+  /** Bytes of the current message, in a buffer that grows as they arrive: a large length is cheap to claim. */
   #message: Buffer | undefined;
   #messageBytes = 0;
   #length = 0;
@@ -39,51 +42,60 @@ export class MessageReader {
     this.#options = options;
   }
 
-  /** Whether a message has begun and is not whole. */
-  get isWithin(): boolean {
-    return this.#prefixBytes > 0 || this.#message !== undefined;
+  get hasBegun(): boolean {
+    return this.#prefixBytes > 0;
   }
 
-  /** Bytes of the present message that have not come, as far as its length is known. */
+  /** Whether a complete message waits to be taken. */
+  get hasMessage(): boolean {
+    return this.#message !== undefined && this.missing === 0;
+  }
+
+  /** Bytes of the current message still to come; 0 while its length is unknown. */
   get missing(): number {
     return this.#message === undefined ? 0 : this.#length - this.#messageBytes;
   }
 
-  /** Throws `UnreadableMessage`. */
-  read(bytes: Buffer): void {
+  /**
+   * Reads up to the end of the message or of the bytes, and copies what it needs. Returns the number of bytes consumed. Throws
+   * `UnreadableMessage`.
+   */
+  read(bytes: Buffer): number {
     let at = 0;
-    while (at < bytes.length) {
-      if (this.#message !== undefined) at += this.#fill(bytes, at);
-      else if (this.#prefixBytes === 0 && bytes.length - at >= PREFIX_BYTES) at += this.#begin(bytes, at);
-      else {
-        this.#prefix[this.#prefixBytes++] = bytes[at++]!;
-        if (this.#prefixBytes < PREFIX_BYTES) continue;
-        this.#prefixBytes = 0;
-        this.#begin(this.#prefix, 0);
-      }
+    while (at < bytes.length && !this.hasMessage) {
+      at += this.#message === undefined ? this.#readPrefix(bytes, at) : this.#fill(bytes, at);
     }
+    return at;
   }
 
-  /** Reads a prefix, and the message behind it if it is whole. Returns how far it came. */
-  #begin(bytes: Buffer, at: number): number {
-    const isCompressed = this.#isCompressed(bytes[at]!);
-    const length = bytes.readUInt32BE(at + 1);
+  take(): Message | undefined {
+    if (!this.hasMessage) return undefined;
+    const bytes = this.#message!.subarray(0, this.#length);
+    this.#message = undefined;
+    this.#prefixBytes = 0;
+    return { bytes, isCompressed: this.#prefix[0] === 1 };
+  }
+
+  #readPrefix(bytes: Buffer, at: number): number {
+    const taken = Math.min(PREFIX_BYTES - this.#prefixBytes, bytes.length - at);
+    bytes.copy(this.#prefix, this.#prefixBytes, at, at + taken);
+    this.#prefixBytes += taken;
+    if (this.#prefixBytes === PREFIX_BYTES) this.#begin();
+    return taken;
+  }
+
+  #begin(): void {
+    this.#checkFlag(this.#prefix[0]!);
+    const length = this.#prefix.readUInt32BE(1);
     if (length > this.#options.mostBytes) {
       throw new UnreadableMessage(
         grpcCodes.resourceExhausted,
         `a message of ${length} bytes: expected at most ${this.#options.mostBytes}`,
       );
     }
-    const from = at + PREFIX_BYTES;
-    if (from + length <= bytes.length) {
-      this.#hand(bytes.subarray(from, from + length), isCompressed);
-      return PREFIX_BYTES + length;
-    }
-    this.#prefix[0] = isCompressed ? 1 : 0;
     this.#message = Buffer.allocUnsafe(Math.min(length, FIRST_BYTES));
     this.#messageBytes = 0;
     this.#length = length;
-    return PREFIX_BYTES;
   }
 
   #fill(bytes: Buffer, at: number): number {
@@ -91,10 +103,6 @@ export class MessageReader {
     const message = this.#withRoom(this.#messageBytes + taken);
     bytes.copy(message, this.#messageBytes, at, at + taken);
     this.#messageBytes += taken;
-    if (this.missing === 0) {
-      this.#message = undefined;
-      this.#hand(message.subarray(0, this.#length), this.#prefix[0] === 1);
-    }
     return taken;
   }
 
@@ -107,30 +115,9 @@ export class MessageReader {
     return larger;
   }
 
-  #isCompressed(flag: number): boolean {
-    if (flag === 0) return false;
+  #checkFlag(flag: number): void {
     const { encoding } = this.#options;
-    if (flag === 1 && encoding !== undefined && encoding !== "identity") return true;
+    if (flag === 0 || (flag === 1 && encoding !== undefined && encoding !== "identity")) return;
     throw new UnreadableMessage(grpcCodes.internal, `a message with flag ${flag}: expected 0, or 1 and grpc-encoding`);
-  }
-
-  #hand(message: Buffer, isCompressed: boolean): void {
-    this.#options.onMessage(isCompressed ? this.#inflate(message) : message);
-  }
-
-  #inflate(message: Buffer): Buffer {
-    const { encoding, mostBytes } = this.#options;
-    const inflate = encoding === "gzip" ? gunzipSync : encoding === "deflate" ? inflateSync : undefined;
-    if (inflate === undefined) {
-      throw new UnreadableMessage(grpcCodes.unimplemented, "grpc-encoding: expected identity, deflate or gzip");
-    }
-    try {
-      return inflate(message, { maxOutputLength: mostBytes });
-    } catch {
-      throw new UnreadableMessage(
-        grpcCodes.resourceExhausted,
-        `a compressed message that cannot be read: expected ${encoding}, at most ${mostBytes} bytes`,
-      );
-    }
   }
 }

@@ -1,9 +1,7 @@
-/**
- * How a call ends: a code and a message, in trailers (or, where nothing came before them, in the headers).
- */
+/** How a call ends: a status code and a message, in trailers (or in the headers, if nothing was sent before: "Trailers-Only"). */
 import { encodeHeaders } from "./http2/encode-headers.js";
 
-/** Those that are used here, by the numbers that gRPC gives them. */
+/** The codes used here, with gRPC's numbers. */
 export const grpcCodes = {
   invalidArgument: 3,
   deadlineExceeded: 4,
@@ -22,20 +20,20 @@ export interface GrpcStatus {
 }
 
 const HEADERS = { "content-type": "application/grpc", "grpc-accept-encoding": "identity,deflate,gzip" };
-/** Before the first message of an answer. */
+/** Response headers, before the first message. */
 export const ANSWER_HEADERS = encodeHeaders(HEADERS, 200);
-/** After the last one. */
+/** Trailers of a successful call. */
 export const OK_TRAILERS = encodeHeaders({ "grpc-status": "0" });
 
 const MOST_DETAILS = 1_024;
 
-/** `isOnly`: no headers were sent. */
+/** `isOnly`: no headers have been sent (Trailers-Only). */
 export function statusBlock({ code, details }: GrpcStatus, { isOnly }: { isOnly: boolean }): Buffer {
   const fields = { ...(isOnly && HEADERS), "grpc-status": String(code), "grpc-message": encoded(details) };
   return encodeHeaders(fields, isOnly ? 200 : undefined);
 }
 
-/** Percent-encoded, as the protocol asks: printable ASCII stays. */
+/** Percent-encodes as the gRPC protocol requires; printable ASCII stays as it is. */
 function encoded(details: string): string {
   const bytes = Buffer.from(details.slice(0, MOST_DETAILS), "utf8");
   let text = "";
@@ -46,11 +44,12 @@ function encoded(details: string): string {
   return text;
 }
 
-/** A call whose client does not send it. */
+/** The client did not send the call in time. */
 export const NOT_SENT: GrpcStatus = {
   code: grpcCodes.deadlineExceeded,
   details: "the call was not sent whole in time",
 };
+export const FAILED: GrpcStatus = { code: grpcCodes.internal, details: "Sluice failed; its log says why." };
 export const PAST_DEADLINE: GrpcStatus = { code: grpcCodes.deadlineExceeded, details: "the deadline has passed" };
 export const TOO_MANY: GrpcStatus = {
   code: grpcCodes.resourceExhausted,

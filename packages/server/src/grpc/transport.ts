@@ -1,5 +1,5 @@
 /**
- * A gRPC server on HTTP/2 framing of our own. It takes the service definitions and handlers of grpc-js, so that either can serve.
+ * A gRPC server with its own HTTP/2 implementation. It accepts grpc-js's service definitions and handlers, so that either can serve.
  * Node's http2 module costs several times what a decision does; docs/decisions has the figures.
  */
 import { isIPv6, type Socket } from "node:net";
@@ -8,6 +8,7 @@ import type { ServiceDefinition, UntypedServiceImplementation } from "@grpc/grpc
 import type { Caller, Handler, Method } from "./call.js";
 import { Connection } from "./http2/connection.js";
 import { encodeHeaders } from "./http2/encode-headers.js";
+import { errorCodes } from "./http2/protocol.js";
 import type { RequestHead } from "./http2/request-head.js";
 import type { Stream } from "./http2/stream.js";
 import { OpenStreams } from "./http2/streams.js";
@@ -18,35 +19,41 @@ import { UnaryCall } from "./unary-call.js";
 
 interface TransportOptions {
   readonly mostMessageBytes: number;
-  /** How long a client may take to send a call, and to begin its connection. */
+  /** How long a client may take to send the connection preface, and to send a call. */
   readonly sendWithinMs: number;
-  /** How many calls at once a connection is told to make; by default as many as are taken. */
+  /** How long the answer of a call may wait for a window. */
+  readonly takeWithinMs?: number;
+  /** Advertised concurrent streams per connection; by default the enforced maximum. */
   readonly mostStreams?: number | undefined;
-  /** Absent: the connections are not encrypted. */
+  /** Absent: plain text. */
   readonly tls?: TlsOptions | undefined;
-  /** How long a drain waits for TLS handshakes. */
+  /** How long a drain waits for TLS handshakes in progress. */
   readonly handshakesWithinMs?: number;
   readonly halfSent?: HalfSentBounds | undefined;
   readonly onMistake?: ((message: string) => void) | undefined;
+  /** An internal error that ended a call or a connection. */
+  readonly onFailure?: ((error: unknown) => void) | undefined;
 }
 
-/** A silent connection is asked for a sign of life, and given up without one. */
+/** Keepalive: an idle connection gets a PING, and is closed if it does not answer. */
 const PING_AFTER_MS = 60_000;
 const ANSWER_WITHIN_MS = 20_000;
 const LOOK_EVERY_MS = 1_000;
-/** At the end: a handshake takes milliseconds, and a client that opened a connection and is silent holds nobody up for long. */
+/** A client that reads opens its windows within a round trip: one that only answers pings must not hold our memory for ever. */
+const TAKE_WITHIN_MS = 60_000;
+/** During a drain. A handshake takes milliseconds, and a client that connects and stays silent must not delay the shutdown. */
 const HANDSHAKES_WITHIN_MS = 1_000;
 
 export class GrpcTransport {
   readonly #options: TransportOptions;
   readonly #methods = new Map<string, Method>();
   readonly #open = new OpenStreams();
-  /** With when each was asked for a sign of life. */
+  /** With the time at which each was pinged. */
   readonly #connections = new Map<Connection, { pingedMonotonicMs: number | undefined }>();
   readonly #budget: MessageBudget;
   readonly #timer: NodeJS.Timeout;
   readonly #tls: TlsServer | undefined;
-  /** TLS handshakes under way: their clients are answered, too. */
+  /** TLS handshakes in progress: a drain waits for them, so that their clients get answers too. */
   #handshakes = 0;
   #onHandshakesOver: (() => void) | undefined;
 
@@ -73,12 +80,12 @@ export class GrpcTransport {
     }
   }
 
-  /** Of connections to come. */
+  /** Applies to new connections. */
   renewCertificate(tls: TlsOptions): void {
     this.#tls?.setSecureContext(tls);
   }
 
-  /** Tells clients to go elsewhere, answers the calls under way, closes; ends what is left after the timeout. */
+  /** Graceful shutdown: sends GOAWAY, answers calls in flight, closes. Connections left after the timeout are cut. */
   async drain({ timeoutMs }: { timeoutMs: number }): Promise<void> {
     const insist = setTimeout(() => {
       this.#onHandshakesOver?.();
@@ -121,6 +128,7 @@ export class GrpcTransport {
 
   #serve(socket: Socket): void {
     const peer = this.#budget.join();
+    const onFailure = (error: unknown): void => this.#options.onFailure?.(error);
     const connection = new Connection(socket, {
       onRequest: (stream, head) => this.#take(stream, head, caller),
       onEnd: (mistake) => {
@@ -128,6 +136,7 @@ export class GrpcTransport {
         this.#connections.delete(connection);
         if (mistake !== undefined) this.#options.onMistake?.(mistake.message);
       },
+      onFailure,
       toldStreams: this.#options.mostStreams,
       open: this.#open,
     });
@@ -137,8 +146,9 @@ export class GrpcTransport {
       budget: this.#budget,
       peer,
       name: nameOf(socket),
-      certificateNames: () => (socket instanceof TLSSocket ? socket.getPeerCertificate().subjectaltname : undefined),
+      certificateNames: () => (socket instanceof TLSSocket ? socket.getPeerCertificate()?.subjectaltname : undefined),
       mostMessageBytes,
+      onFailure,
     };
     this.#connections.set(connection, { pingedMonotonicMs: undefined });
     socket.resume();
@@ -146,7 +156,7 @@ export class GrpcTransport {
 
   #take(stream: Stream, head: RequestHead, caller: Caller): void {
     if (head.isTooLarge) refuse(stream, caller, { status: 431, text: "the headers are too large" });
-    else if (!head.get("content-type")?.startsWith("application/grpc"))
+    else if (!isGrpc(head.get("content-type")))
       refuse(stream, caller, { status: 415, text: "expected application/grpc" });
     else if (head.method !== "POST") refuse(stream, caller, { status: 405, text: "expected POST" });
     else {
@@ -160,7 +170,7 @@ export class GrpcTransport {
   }
 
   #look(nowMonotonicMs: number): void {
-    const { sendWithinMs } = this.#options;
+    const { sendWithinMs, takeWithinMs = TAKE_WITHIN_MS } = this.#options;
     for (const [connection, life] of this.#connections) {
       const silentMs = nowMonotonicMs - connection.lastReadMonotonicMs;
       if (!connection.hasPreface) {
@@ -170,6 +180,10 @@ export class GrpcTransport {
       for (const stream of connection.streams()) {
         const since = stream.reader?.waitsSinceMonotonicMs;
         if (since !== undefined && nowMonotonicMs - since > sendWithinMs) stream.reader!.onLate();
+        const { unsentSinceMonotonicMs: unsentSince } = stream;
+        // The call alone: others of a busy connection may be waiting for it at any moment, and are served.
+        if (unsentSince !== undefined && nowMonotonicMs - unsentSince > takeWithinMs)
+          stream.reset(errorCodes.enhanceYourCalm);
       }
       if (silentMs < PING_AFTER_MS) life.pingedMonotonicMs = undefined;
       else if (life.pingedMonotonicMs === undefined) {
@@ -180,14 +194,27 @@ export class GrpcTransport {
   }
 }
 
-/** Not gRPC: an answer that other programs understand, when the request is whole. */
+/** Messages are protobuf without gRPC-Web framing, so `application/grpc-web` and `application/grpc+json` do not match. */
+const GRPC = /^application\/grpc(\+proto)?[ \t]*(;|$)/i;
+
+function isGrpc(contentType: string | undefined): boolean {
+  return contentType === "application/grpc" || (contentType !== undefined && GRPC.test(contentType));
+}
+
+/** For requests that are not gRPC: a plain HTTP answer, once the request is complete. */
 function refuse(stream: Stream, { connection }: Caller, { status, text }: { status: number; text: string }): void {
+  let waitsSinceMonotonicMs: number | undefined = connection.lastReadMonotonicMs;
   const answer = (): void => {
+    // Once only: the stream lives on while the answer waits for the peer's window.
+    if (waitsSinceMonotonicMs === undefined) return;
+    waitsSinceMonotonicMs = undefined;
     stream.headers(encodeHeaders({ "content-type": "text/plain" }, status));
     stream.data(Buffer.from(`${text}\n`), { isLast: true });
   };
   stream.reader = {
-    waitsSinceMonotonicMs: connection.lastReadMonotonicMs,
+    get waitsSinceMonotonicMs() {
+      return waitsSinceMonotonicMs;
+    },
     onData: () => undefined,
     onEnd: answer,
     onLate: answer,

@@ -1,14 +1,15 @@
 /**
- * A call with one message in and one out: the path that is fast. A call that arrives whole in one frame, as nearly all do, makes no object
- * beside itself, and no copy of its bytes.
+ * A call with one message in and one out: the fast path. A call that arrives whole in one frame, as nearly all do, allocates no object
+ * besides itself and copies no bytes.
  */
-
+import assert from "node:assert";
 import { type CallOptions, timeoutMsOf } from "./call.js";
-import { CallBody } from "./call-body.js";
+import { CallBody, moreThanOne } from "./call-body.js";
 import type { ReadField } from "./http2/header-field.js";
 import type { StreamReader } from "./http2/stream.js";
 import { PREFIX_BYTES } from "./message-frame.js";
 import { UnreadableMessage } from "./message-reader.js";
+import { readMessage } from "./read-message.js";
 import {
   ANSWER_HEADERS,
   type GrpcStatus,
@@ -20,14 +21,16 @@ import {
   TOO_MANY,
 } from "./statuses.js";
 
-const NO_MESSAGE = Symbol("no message");
+const UNREAD = Symbol("unread");
 const NO_VALUES: readonly string[] = [];
 
 export class UnaryCall implements StreamReader {
   readonly #options: CallOptions;
   readonly #beganMonotonicMs: number;
-  /** The message. */
-  request: unknown = NO_MESSAGE;
+  /** The message as received, kept until the handler returns. */
+  #message: Buffer | undefined;
+  #isCompressed = false;
+  #request: unknown = UNREAD;
   #body: CallBody | undefined;
   #isHalfSent = true;
 
@@ -42,7 +45,19 @@ export class UnaryCall implements StreamReader {
     return this.#isHalfSent ? this.#beganMonotonicMs : undefined;
   }
 
-  /** Itself: no object for each call. */
+  /**
+   * The message, decoded when the handler first reads it: an unauthorised call costs no decoding. The bytes are valid until the handler
+   * returns, so a handler must read it before its first `await`. Throws `UnreadableMessage`, which ends the call.
+   */
+  get request(): unknown {
+    if (this.#request === UNREAD) {
+      assert(this.#message !== undefined, "a handler asks for its message before it returns");
+      this.#request = readMessage({ bytes: this.#message, isCompressed: this.#isCompressed }, this.#options);
+    }
+    return this.#request;
+  }
+
+  /** The call itself: saves an allocation per call. */
   get metadata(): { get(name: string): readonly string[] } {
     return this;
   }
@@ -52,13 +67,17 @@ export class UnaryCall implements StreamReader {
     return value === undefined ? NO_VALUES : [value];
   }
 
-  /** Nobody waits for the answer. */
+  /** The client no longer waits for the answer. */
   get cancelled(): boolean {
     return this.#options.stream.isGone || this.#isPastDeadline();
   }
 
   getPeer(): string {
     return this.#options.caller.name;
+  }
+
+  hangUp(): void {
+    this.#options.caller.connection.destroy();
   }
 
   getAuthContext(): { sslPeerCertificate?: { subjectaltname: string } } {
@@ -69,10 +88,15 @@ export class UnaryCall implements StreamReader {
   onData(bytes: Buffer): void {
     if (!this.#isHalfSent) return;
     try {
-      if (this.#isWholeMessage(bytes)) this.#takeMessage(bytes.subarray(PREFIX_BYTES));
-      else {
-        this.#body ??= new CallBody(this.#options, (message) => this.#takeMessage(message));
+      if (this.#message !== undefined) throw moreThanOne();
+      if (this.#isWholeMessage(bytes)) {
+        const message = bytes.subarray(PREFIX_BYTES);
+        // The frame's bytes stay valid only if the handler runs within this read, at the end of the stream.
+        this.#message = this.#options.stream.isRemoteClosed ? message : Buffer.from(message);
+      } else {
+        this.#body ??= new CallBody(this.#options);
         this.#body.read(bytes);
+        this.#body.allowMore();
       }
     } catch (error) {
       if (!(error instanceof UnreadableMessage)) throw error;
@@ -82,11 +106,11 @@ export class UnaryCall implements StreamReader {
 
   onEnd(): void {
     if (!this.#isHalfSent) return;
-    if (this.request === NO_MESSAGE || this.#body?.isWithin) {
+    if (!this.#hasMessage()) {
       this.#fail({ code: grpcCodes.invalidArgument, details: "the call ends before its message" });
       return;
     }
-    // Its client has given up: nothing is decided, so nothing is charged for an answer that nobody reads.
+    // The client has given up: decide nothing, so that nothing is charged for an answer that is never read.
     if (this.#isPastDeadline()) {
       this.#fail(PAST_DEADLINE);
       return;
@@ -95,10 +119,18 @@ export class UnaryCall implements StreamReader {
     const { connection } = this.#options.caller;
     const { handler } = this.#options.method;
     connection.begin();
-    handler(this as never, (error, value) => {
-      connection.decided();
-      this.#answer(error, value);
-    });
+    try {
+      handler(this as never, (error, value) => {
+        connection.decided();
+        this.#answer(error, value);
+      });
+    } catch (error) {
+      if (!(error instanceof UnreadableMessage)) throw error;
+      connection.abandoned();
+      this.#options.stream.end(statusBlock(error.status, { isOnly: true }));
+    } finally {
+      this.#message = undefined;
+    }
   }
 
   onGone(): void {
@@ -109,7 +141,7 @@ export class UnaryCall implements StreamReader {
     this.#fail(NOT_SENT);
   }
 
-  /** Ends the call before it was decided. */
+  /** Ends the call before it reaches the handler. */
   #fail(status: GrpcStatus): void {
     this.#over();
     this.#options.stream.end(statusBlock(status, { isOnly: true }));
@@ -125,9 +157,13 @@ export class UnaryCall implements StreamReader {
     );
   }
 
-  #takeMessage(message: Buffer): void {
-    if (this.request !== NO_MESSAGE) throw new UnreadableMessage(grpcCodes.invalidArgument, "more than one message");
-    this.request = this.#options.method.requestDeserialize(message);
+  #hasMessage(): boolean {
+    if (this.#body === undefined) return this.#message !== undefined;
+    const message = this.#body.next();
+    if (message === undefined) return false;
+    this.#message = message.bytes;
+    this.#isCompressed = message.isCompressed;
+    return true;
   }
 
   #answer(error: Partial<GrpcStatus> | null, value: unknown): void {
@@ -148,7 +184,7 @@ export class UnaryCall implements StreamReader {
     return timeoutMs !== undefined && performance.now() - this.#beganMonotonicMs > timeoutMs;
   }
 
-  /** It is whole, or will never be. */
+  /** The request is complete, or never will be. */
   #over(): void {
     if (!this.#isHalfSent) return;
     this.#isHalfSent = false;

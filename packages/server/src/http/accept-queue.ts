@@ -1,15 +1,15 @@
 /**
- * Connections that wait to be accepted: to close a listener resets them. Every listener of the process counts here, so that a close can
- * wait until none came for a few looks.
+ * Drains the kernel's accept queue before a listener closes: closing resets connections that are still queued. Every listener of the
+ * process counts its accepted connections here, so that a close can wait until none arrived for a few polls.
  *
- * A moment is counted in looks, not by the clock: a process that was held up has accepted nothing meanwhile.
+ * Quiet time is counted in polls, not by the clock: a process that was stalled accepted nothing in the meantime.
  */
 import type { Server } from "node:net";
 import { setImmediate as endOfTurn, setTimeout as sleep } from "node:timers/promises";
 
 const LOOK_EVERY_MS = 20;
 const QUIET_LOOKS = 5;
-/** There may be clients that never stop. */
+/** Upper bound, as some clients never stop connecting. */
 const MOST_LOOKS = 50;
 const SHORT_TURN_MS = 0.2;
 const MOST_TURNS = 2_000;
@@ -22,7 +22,7 @@ export function countAccepted(server: Server): void {
   });
 }
 
-/** Resolves when no connection came for a few looks. */
+/** Resolves when no connection was accepted for a few polls. */
 export async function untilQueueIsEmpty(): Promise<void> {
   let before = accepted;
   let quiet = 0;
@@ -34,8 +34,8 @@ export async function untilQueueIsEmpty(): Promise<void> {
 }
 
 /**
- * Resolves at the end of a short turn of the event loop in which no connection came. Each turn accepts all connections that wait, so a
- * listener that is closed before the next `await` resets only those that came within this turn.
+ * Resolves at the end of a short event-loop turn in which no connection was accepted. Each turn accepts all queued connections, so a
+ * listener that is closed before the next `await` resets only those that arrived within this turn.
  */
 export async function untilNobodyWaits(): Promise<void> {
   for (let turns = 0; turns < MOST_TURNS; turns++) {
@@ -46,7 +46,7 @@ export async function untilNobodyWaits(): Promise<void> {
   }
 }
 
-/** Timers come first in a turn of the event loop: what has arrived by then is accepted and read before the look. */
+/** Timers run first in an event-loop turn, so wait for its end: by then everything that has arrived is accepted and read. */
 export async function nextLook(): Promise<void> {
   await sleep(LOOK_EVERY_MS);
   await endOfTurn();

@@ -1,12 +1,12 @@
 /**
- * Which methods a path answers, collected from the routes as they are added: another method gets 405 with `Allow`, not 404.
- * Segments are compared one by one; no path of a client becomes a pattern.
+ * Knows which methods each path supports, collected from the routes as they are added: other methods get 405 with `Allow`, not 404.
+ * Paths are compared segment by segment; no client input ever becomes a pattern.
  */
 import type { FastifyInstance } from "fastify";
 
 declare module "fastify" {
   interface FastifyInstance {
-    /** The methods that a path answers, sorted; none for an unknown path. */
+    /** The methods of a path, sorted; empty for an unknown path. */
     methodsOf(path: string): readonly string[];
   }
 }
@@ -16,11 +16,11 @@ interface KnownRoute {
   readonly methods: readonly string[];
 }
 
-/** Before the routes. */
+/** Call this before adding routes. */
 export function collectMethods(app: FastifyInstance): void {
   const routes: KnownRoute[] = [];
   app.addHook("onRoute", ({ url, method }) => {
-    // A route for everything below a folder says nothing of a path that is not there.
+    // A wildcard route does not prove that a path below it exists.
     if (!url.includes("*")) routes.push({ segments: url.split("/"), methods: [method].flat() });
   });
   app.decorate("methodsOf", (path: string) => {

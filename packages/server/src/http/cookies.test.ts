@@ -16,7 +16,7 @@ test.each([
   expect(cookieValue(header, "sid")).toBe(value);
 });
 
-test("names of the language's own objects are names like others", () => {
+test("names such as __proto__ are ordinary cookie names", () => {
   expect(cookieValue("a=1", "constructor")).toBeUndefined();
   expect(cookieValue("__proto__=1", "__proto__")).toBe("1");
 });

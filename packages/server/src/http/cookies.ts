@@ -1,4 +1,6 @@
-/** Reads one cookie of a `Cookie` header, as it was sent: values are not percent-decoded. Of several of one name, the first counts (RFC 6265, 5.4). */
+/**
+ * Reads one cookie from a `Cookie` header. Values are not percent-decoded. If a name occurs more than once, the first wins (RFC 6265, 5.4).
+ */
 import { parseCookie } from "cookie";
 
 const options = { decode: (value: string): string => value.replace(/^"(.*)"$/, "$1") };

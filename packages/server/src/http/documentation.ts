@@ -1,6 +1,6 @@
 /**
- * The OpenAPI 3.1 document of routes, and Swagger UI to try them: an app of its own, which never listens and whose handlers never run.
- * Loaded at the first request for it (`openapi.ts`): its libraries are more files than the rest of the service needs to answer.
+ * The OpenAPI 3.1 document of the routes, and Swagger UI to try them: a separate app that never listens and whose handlers never run.
+ * Loaded on first request (`openapi.ts`): its libraries have more files than the rest of the service needs to start.
  */
 import swagger from "@fastify/swagger";
 import swaggerUi from "@fastify/swagger-ui";

@@ -1,26 +1,29 @@
 /**
- * Ends an HTTP server without losing an answer, once its accept queue is empty (`accept-queue.ts`).
- * New connections are refused, and every answer on an open one says `Connection: close`, so that each ends after the request that is on
- * its way; those that stay idle for a moment are then closed. While the queue empties, answers do not say it: their clients would
- * connect again, and be in the queue. (A lame duck says it: it still accepts.)
- * Node's own `close()` would close idle ones at once, and a request that was already sent on one of them would be lost.
+ * Graceful shutdown of an HTTP server, after its accept queue has drained (`accept-queue.ts`): no answer is lost.
+ * New connections are refused and every answer carries `Connection: close`, so each connection ends after its request in flight; idle ones
+ * are closed after a grace period. While the accept queue drains, answers do not carry it yet: their clients would reconnect and land in
+ * the queue again. (A lame duck does send it: it still accepts.)
+ * Node's own `close()` closes idle connections at once, and would lose a request that is already on its way.
  */
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import { nextLook } from "./accept-queue.js";
 
-/** Longer than a client on the same continent takes to send its next request on a busy connection. */
+/** Longer than a client on the same continent takes to send the next request on a busy connection. */
 const IDLE_LOOKS = 15;
 
 const openSockets = new WeakMap<Server, Set<Socket>>();
 const closing = new WeakSet<Server>();
 
-/** Whether the server accepts no more connections: its answers must then say `Connection: close`. */
+/** Whether the server has stopped accepting: its answers must then carry `Connection: close`. */
 export function isClosing(server: Server): boolean {
   return closing.has(server);
 }
 
-/** From its creation on, so that connections which never send anything, or were upgraded, can be ended too: Node forgets both. */
+/**
+ * Tracks sockets from their creation, so that connections that never sent a request, or were upgraded, can be closed too: Node forgets
+ * both.
+ */
 export function trackConnections(server: Server): Server {
   const sockets = new Set<Socket>();
   openSockets.set(server, sockets);
@@ -35,7 +38,7 @@ export function openConnections(server: Server): number {
   return openSockets.get(server)?.size ?? 0;
 }
 
-/** Once its port is closed. Resolves when every connection has ended. */
+/** Call this once the port is closed. Resolves when every connection has ended. */
 export async function drain(server: Server, { timeoutMs }: { timeoutMs: number }): Promise<void> {
   closing.add(server);
   const sockets = openSockets.get(server) ?? new Set();
@@ -48,6 +51,6 @@ export async function drain(server: Server, { timeoutMs }: { timeoutMs: number }
       for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
     }
   }
-  // Ends Node's timer that looks for late peers; the error says that the server is not running, which is the point.
+  // Only stops Node's timer for timed-out requests; the "not running" error is expected.
   server.close(() => undefined);
 }

@@ -1,4 +1,4 @@
-/** How Fastify answers what no route answered: errors, unknown paths, unknown methods. The same on every route. */
+/** How Fastify answers errors, unknown paths and unknown methods. The same for every route. */
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Log } from "../log.js";
 import { collectMethods } from "./allowed-methods.js";
@@ -9,12 +9,12 @@ import { sendProblem } from "./write-problem.js";
 
 const LONGEST_SHOWN = 200;
 
-/** Before the routes: their methods are collected as they are added. */
+/** Call this before adding routes: methods are collected as routes are added. */
 export function handleErrors(app: FastifyInstance, log: Pick<Log, "error">): void {
   collectMethods(app);
   app.setErrorHandler((error, request, reply) => answerError(log, { error, request, reply }));
   app.setNotFoundHandler(answerNotFound);
-  // Before the body is read, and after the hooks that ask for a token: a wrong path or method is never answered as a wrong body.
+  // Runs before the body is read and after the authentication hooks: a wrong path or method never gets an error about its body.
   app.addHook("preParsing", (request, reply, payload, done) => {
     if (request.is404) answerNotFound(request, reply);
     else done(null, payload);
@@ -40,7 +40,7 @@ function answerError(
   return sendProblem(reply, internalProblem);
 }
 
-/** The rest of the body is still on its way: the connection ends, after the client could read the answer. */
+/** The rest of the body is still arriving: close the connection, but only after the client could read the answer. */
 function refuseBody({ routeOptions }: FastifyRequest, reply: FastifyReply): FastifyReply {
   reply.header("connection", "close");
   lingerAfter(reply.raw);
@@ -56,8 +56,8 @@ function sizeText(bytes: number): string {
 }
 
 /**
- * An address that cannot be decoded (`/rules/%`), or a part of it that is longer than any id. A person who mistyped one is led to where the
- * console says so, with every "%" escaped: that can be decoded, so it comes here once. Never to another host.
+ * Answers a URL that cannot be decoded (`/rules/%`), or has a segment longer than any id. A browser is redirected to the console's "not
+ * found" page with every "%" escaped; the escaped URL decodes, so there is no loop. Never redirects to another host.
  */
 export function answerBadAddress(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const path = request.url.split("?", 1)[0]!;
@@ -69,7 +69,7 @@ export function answerBadAddress(request: FastifyRequest, reply: FastifyReply): 
   return sendProblem(reply, problem("not-found", `nothing answers ${request.method} ${path.slice(0, LONGEST_SHOWN)}`));
 }
 
-/** 404, or 405 where the path answers other methods. A scope that has hooks of its own sets it again, so that they run before it. */
+/** 404, or 405 if the path supports other methods. A scope with its own hooks must set this again, so that they run before it. */
 export function answerNotFound(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const path = request.url.split("?", 1)[0]!;
   const shown = path.slice(0, LONGEST_SHOWN);

@@ -1,5 +1,14 @@
-import { expect, test, vi } from "vitest";
-import { type AttemptSum, FailedAuthentication, FREE_FAILURES, MOST_LISTED } from "./failed-authentication.js";
+import { afterEach, expect, test, vi } from "vitest";
+import {
+  type AttemptSum,
+  FailedAuthentication,
+  FREE_FAILURES,
+  LONGEST_HOLD_MS,
+  MOST_LISTED,
+  PACE_MS,
+} from "./failed-authentication.js";
+
+afterEach(() => void vi.useRealTimers());
 
 function make() {
   const counted: string[] = [];
@@ -9,32 +18,58 @@ function make() {
     log: { warn: (message, fields) => void logged.push(`${message} ${JSON.stringify(fields)}`) },
     count: ({ plane, credential }) => void counted.push(`${plane} ${credential}`),
     audit: async (sum) => void audited.push(sum),
-    holdMs: 1,
   });
   const guess = (address: string) => failures.note({ address, plane: "admin", credential: "bearer" });
   return { failures, guess, counted, logged, audited };
 }
 
-test("people may mistype; then each answer waits, and the other addresses' do not", async () => {
+test("the first failures are answered at once; after them each answer is delayed, but not those of other addresses", async () => {
+  vi.useFakeTimers();
   const { guess, failures } = make();
   for (let i = 0; i < FREE_FAILURES; i++) expect(await guess("192.0.2.1")).toBeUndefined();
-  const wait = await guess("192.0.2.1");
-  expect(wait).toBeGreaterThan(0);
-  expect(wait).toBeLessThanOrEqual(60);
+  const slowed = guess("192.0.2.1");
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(await slowed).toEqual({ waitSeconds: 60, isHeld: true });
   expect(await guess("192.0.2.2")).toBeUndefined();
   await failures.close();
 });
 
-test("a flood from one address is counted each time, and is one entry of the audit and two lines of the log", async () => {
+test("parallel guesses from one address get answers no faster, and do not use up the capacity for other addresses", async () => {
+  vi.useFakeTimers();
+  const { guess, failures } = make();
+  let answered = 0;
+  let unheld = 0;
+  for (let i = 0; i < 5_000; i++) {
+    void guess("192.0.2.1").then((slowed) => {
+      if (slowed === undefined || slowed.isHeld) answered++;
+      else unheld++;
+    });
+  }
+  await vi.advanceTimersByTimeAsync(0);
+  const heldAtOnce = (LONGEST_HOLD_MS - 1_000) / PACE_MS + 1;
+  expect([answered, unheld]).toEqual([FREE_FAILURES, 5_000 - FREE_FAILURES - heldAtOnce]);
+  for (let i = 0; i < FREE_FAILURES; i++) await guess("192.0.2.2");
+  const other = guess("192.0.2.2");
+  for (let second = 1; second <= 10; second++) {
+    const before = answered;
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(answered - before).toBeLessThanOrEqual(1_000 / PACE_MS);
+  }
+  expect(await other).toMatchObject({ isHeld: true });
+  expect(answered).toBe(FREE_FAILURES + heldAtOnce);
+  await failures.close();
+});
+
+test("a flood from one address is counted each time, but makes one audit entry and two log lines", async () => {
   const { guess, failures, counted, logged, audited } = make();
-  await Promise.all(Array.from({ length: 5_000 }, () => guess("192.0.2.1")));
+  for (let i = 0; i < 5_000; i++) void guess("192.0.2.1");
   await failures.close();
   expect(counted).toHaveLength(5_000);
   expect(audited).toEqual([{ address: "192.0.2.1", addresses: 1, failures: 5_000 }]);
   expect(logged).toHaveLength(2);
 });
 
-test("a flood from many addresses is a bounded number of entries whose sum is whole, the busiest by name", async () => {
+test("a flood from many addresses makes a bounded number of entries with the full total, the busiest addresses by name", async () => {
   const { guess, failures, logged, audited } = make();
   const addresses = Array.from(
     { length: 30_000 },
@@ -51,22 +86,18 @@ test("a flood from many addresses is a bounded number of entries whose sum is wh
   expect(logged.length).toBeLessThanOrEqual(MOST_LISTED + 1);
 });
 
-test("a minute's end frees the address, and its sum is told without anybody asking", async () => {
+test("at the end of the minute the address is free again, and its total is reported without further requests", async () => {
   vi.useFakeTimers();
-  try {
-    const { guess, audited } = make();
-    const guesses = Array.from({ length: FREE_FAILURES + 5 }, () => guess("192.0.2.1"));
-    await vi.advanceTimersByTimeAsync(10);
-    expect((await Promise.all(guesses)).filter((wait) => wait !== undefined)).toHaveLength(5);
-    await vi.advanceTimersByTimeAsync(60_000);
-    expect(audited).toEqual([{ address: "192.0.2.1", addresses: 1, failures: FREE_FAILURES + 5 }]);
-    expect(await guess("192.0.2.1")).toBeUndefined();
-  } finally {
-    vi.useRealTimers();
-  }
+  const { guess, audited } = make();
+  const guesses = Array.from({ length: FREE_FAILURES + 5 }, () => guess("192.0.2.1"));
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect((await Promise.all(guesses)).filter((slowed) => slowed?.isHeld)).toHaveLength(5);
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(audited).toEqual([{ address: "192.0.2.1", addresses: 1, failures: FREE_FAILURES + 5 }]);
+  expect(await guess("192.0.2.1")).toBeUndefined();
 });
 
-test("an audit that cannot be written is logged, and loses no other entry", async () => {
+test("a failed audit write is logged, and the other entries are still written", async () => {
   const logged: string[] = [];
   const audited: AttemptSum[] = [];
   const failures = new FailedAuthentication({

@@ -1,9 +1,9 @@
 /**
- * Refuses requests whose Host is not ours, against DNS rebinding (see own-hosts.ts). By route:
- *   own               the admin API, the dashboard, /docs, and whatever names nothing
- *   own-for-browsers  the data plane: only where an `Origin` came, which a browser sends with every POST and programs do not, so that
- *                     programs may call the service by any name
- *   any               health and metrics, which anybody may read; forward-auth, which gateways ask with their client's Host
+ * Refuses requests whose Host is not ours (DNS rebinding protection, see own-hosts.ts). Per route:
+ *   own               the admin API, the dashboard, /docs, and any route that sets nothing
+ *   own-for-browsers  the data plane: checked only if there is an `Origin`, which browsers send with every POST and programs do not, so
+ *                     that programs may call the service by any name
+ *   any               health and metrics, which are public; forward-auth, which gateways call with their client's Host
  */
 import type { FastifyInstance } from "fastify";
 import { problem } from "./problem.js";
@@ -16,7 +16,7 @@ declare module "fastify" {
   }
 }
 
-/** Before the routes: hooks are of the routes that are added after them. */
+/** Call this before adding routes: Fastify hooks apply to routes added after them. */
 export function refuseForeignHosts(
   app: FastifyInstance,
   { isOwnHost }: { isOwnHost(host: string | undefined): boolean },

@@ -1,7 +1,7 @@
 /**
- * Bodies in, on every route: JSON in UTF-8, held against the route's schema.
- * Own fields named `__proto__` stay fields (JSON.parse makes them so) and the limiter reads own fields only, so nothing needs to be
- * searched for or removed.
+ * Parses request bodies for every route: JSON in UTF-8, validated against the route's schema.
+ * A field named `__proto__` becomes an ordinary own field (JSON.parse does that), and the limiter reads own fields only, so no prototype
+ * pollution is possible and nothing needs to be stripped.
  */
 import { isAscii, isUtf8 } from "node:buffer";
 import type { FastifyInstance, FastifyRequest, FastifySchemaCompiler } from "fastify";
@@ -10,10 +10,10 @@ import type { TSchema } from "typebox";
 import { ServiceError } from "../errors.js";
 import { validatorOf } from "./schema-mistake.js";
 
-/** Of routes that name no other. */
+/** Default for routes that set no limit of their own. */
 export const BODY_LIMIT = 64 * 1024;
 
-/** Reads bodies that would hold up the event loop if they were parsed on it. */
+/** Parses bodies that would block the event loop. */
 export interface LargeBodies {
   /** Bodies above this go to `read`. */
   readonly aboveBytes: number;
@@ -24,7 +24,7 @@ export function acceptJson(app: FastifyInstance, large?: LargeBodies): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", { parseAs: "buffer" }, (request, body, done) => {
     const bytes = body as Buffer;
-    // Many clients name the type on every request, also where there is no body to send (a promotion, a DELETE).
+    // Many clients send Content-Type on every request, even without a body (a promotion, a DELETE).
     if (bytes.length === 0 && request.routeOptions.schema?.body === undefined) {
       done(null, undefined);
       return;
@@ -46,8 +46,8 @@ export function acceptJson(app: FastifyInstance, large?: LargeBodies): void {
 }
 
 /**
- * JSON under any `Content-Type`, or none: what `curl -d` sends. Not from a web page, which may send some types to any site without asking
- * it first; browsers tell it by an `Origin`.
+ * Accepts JSON under any `Content-Type`, or none, as `curl -d` sends it. Not from a web page, which can send some types cross-site without
+ * a preflight (CSRF); browsers give themselves away by `Origin`.
  */
 export function acceptJsonOfAnyType(scope: FastifyInstance): void {
   scope.addContentTypeParser("*", { parseAs: "buffer" }, (request, body, done) => {
@@ -68,11 +68,11 @@ export function unsupportedType(came: string): ServiceError {
   );
 }
 
-/** Twenty for each request of a full batch. A megabyte of small values would hold up every check for tens of milliseconds. */
+/** Twenty for each request of a full batch. Parsing a megabyte of small values would block every check for tens of milliseconds. */
 const MOST_VALUES = 20_000;
 const [QUOTE, BACKSLASH, COMMA, BRACE, BRACKET] = Buffer.from('"\\,{[');
 
-/** Before it is parsed, by its commas and brackets outside of texts. */
+/** Counts commas and brackets outside of strings, before parsing. */
 function boundValues(bytes: Buffer): void {
   let count = 0;
   let inText = false;
@@ -97,7 +97,7 @@ export function parseJson(bytes: Buffer): unknown {
   }
 }
 
-/** Bytes that are no UTF-8 would be read as question marks, and then count as another client's key. */
+/** Invalid UTF-8 would decode to replacement characters, so that different clients would share a key. */
 function bodyText(bytes: Buffer): string {
   if (isAscii(bytes)) return bytes.toString("latin1");
   if (!isUtf8(bytes)) throw new SluiceError("invalid-request", "body: expected UTF-8");
@@ -108,7 +108,7 @@ export function invalidJson(why: string): SluiceError {
   return new SluiceError("invalid-request", `body: expected JSON, got ${why.slice(0, 200)}`);
 }
 
-/** Instead of Fastify's default, which turns "5" into 5 and drops unknown fields in silence. */
+/** Replaces Fastify's default validator, which coerces "5" to 5 and silently drops unknown fields. */
 export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
   const validate = validatorOf(schema);
   return (value: unknown) => {

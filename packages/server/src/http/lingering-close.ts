@@ -1,17 +1,17 @@
 /**
- * Ends a connection whose peer may still be sending, so that it reads our answer. A socket that is closed with unread bytes is reset, and the
- * reset may overtake the answer: so our side ends first, what still comes is read and dropped, and after a second it is over.
+ * Lingering close: closes a connection whose peer may still be sending, without losing our answer. Closing a socket with unread bytes sends
+ * a TCP reset, which can overtake the answer. So we half-close first, discard further input, and destroy the socket after a second.
  */
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
 const LONGEST_LINGER_MS = 1_000;
 
-/** For a response with `Connection: close` whose request has not been read whole. */
+/** For a response with `Connection: close` whose request was not read to the end. */
 export function lingerAfter(response: ServerResponse): void {
   const { socket, req } = response;
   if (socket === null) return;
-  // Node calls this to end the connection once the response is sent.
+  // Node calls this to end the connection after the response.
   socket.destroySoon = () => linger(socket);
   response.once("finish", () => req.resume());
 }

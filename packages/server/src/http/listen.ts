@@ -1,4 +1,4 @@
-/** Opens a listening socket, or takes one that a supervisor has opened. A failure names the setting to change. */
+/** Opens a listening socket, or uses one inherited from a supervisor. Errors name the setting to change. */
 import type { AddressInfo, Server } from "node:net";
 import { SluiceError } from "sluice";
 import { countAccepted } from "./accept-queue.js";
@@ -6,7 +6,7 @@ import { countAccepted } from "./accept-queue.js";
 export interface ListenAddress {
   readonly host: string;
   readonly port: number;
-  /** The setting that names the port. */
+  /** The setting that configures the port. */
   readonly portSetting: string;
 }
 
@@ -23,7 +23,7 @@ export function listen(server: Server, { host, port, portSetting }: ListenAddres
   });
 }
 
-/** Resolves with the address of the socket; connections that wait at it come at once. */
+/** Resolves with the socket's address; connections that already wait in its queue are accepted at once. */
 export function listenOnInherited(server: Server, fd: number): Promise<AddressInfo> {
   countAccepted(server);
   return new Promise((resolve, reject) => {
@@ -46,10 +46,12 @@ function listenError(error: NodeJS.ErrnoException, { host, port, portSetting }: 
   const remedies: Readonly<Record<string, string>> = {
     EADDRINUSE: `--${portSetting}: port ${port} on ${host} is taken (EADDRINUSE): stop what listens there, or choose another port`,
     EACCES: `--${portSetting}: port ${port} needs a right that this process lacks (EACCES): choose one above 1023`,
-    EADDRNOTAVAIL: `--host: expected an address of this machine, got ${host} (EADDRNOTAVAIL)`,
-    ENOTFOUND: `--host: ${host} cannot be resolved (ENOTFOUND)`,
-    EAI_AGAIN: `--host: ${host} cannot be resolved (EAI_AGAIN)`,
+    EAI_AGAIN: `--host: ${JSON.stringify(host)} cannot be resolved now (EAI_AGAIN): the name server does not answer`,
   };
+  if (error.code === "EADDRNOTAVAIL" || error.code === "ENOTFOUND") {
+    const expected = "expected an address of this machine, or a name of one";
+    return new SluiceError("invalid-setting", `--host: ${expected}, got ${JSON.stringify(host)} (${error.code})`);
+  }
   const told = remedies[error.code ?? ""];
   return told === undefined ? error : new Error(told, { cause: error });
 }

@@ -1,4 +1,4 @@
-/** A listener for a scraper alone (`--metrics-address`): its clients can read metrics and do nothing else. */
+/** A separate listener for metrics (`--metrics-address`): its clients can scrape metrics and do nothing else. */
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import { answerClientError, problemOfHost } from "./client-error.js";
 import { trackConnections } from "./drain.js";

@@ -1,11 +1,11 @@
 /**
- * Finishes the OpenAPI document that Fastify's plugin makes of the routes: what holds for many routes is said once, here.
- * In: the document with each route's own schemas. Out: the same with
+ * Finishes the OpenAPI document that Fastify's plugin generates from the routes: what applies to many routes is written once, here.
+ * In: the document with each route's own schemas. Out: the same, plus
  *   a name (operationId) for every operation,
- *   an example of its request and of its answer, where one helps,
- *   every schema that has a title as a component of that name,
- *   the errors that an operation can answer, as `application/problem+json`,
- *   the token that it asks for.
+ *   an example request and answer where one helps,
+ *   every titled schema as a component of that name,
+ *   the errors that an operation can return, as `application/problem+json`,
+ *   the token that it requires.
  * Pure.
  */
 import type { ErrorCode } from "../errors.js";
@@ -32,11 +32,11 @@ export interface OpenApiDocument {
 }
 
 interface DocumentOptions {
-  /** Whether the data plane asks for a token. */
+  /** Whether the data plane requires a token. */
   readonly asksForToken: boolean;
 }
 
-/** Those that OpenAPI 3.1 can describe. */
+/** The methods that OpenAPI 3.1 can describe. */
 const METHODS = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 
 export function isDocumented(method: string): boolean {

@@ -1,6 +1,7 @@
 /**
- * A request and an answer for the operations of the data plane, and for those of administration that programs call, by operationId.
- * A test sends the requests to a service, and holds both against their schemas. No check has an id: a copied one would be no key of its own.
+ * An example request and answer, by operationId, for the data plane and for the admin operations that programs call.
+ * A test sends the requests to a service and validates both sides against their schemas. No check has an id: people copy examples, and a
+ * copied id would be no unique idempotency key.
  */
 interface OperationExample {
   readonly request?: unknown;

@@ -1,6 +1,6 @@
 /**
- * The name (operationId) of every operation in the OpenAPI document: generated clients call their methods by it.
- * A released name stays. A route that is not listed gets a name made of its method and path.
+ * The operationId of every operation in the OpenAPI document: generated clients name their methods after it.
+ * Never change a released name. Routes that are not listed get a name derived from method and path.
  */
 const names: Readonly<Record<string, string>> = {
   "get /healthz": "getHealth",

@@ -6,7 +6,7 @@ const publish = (schema: object) => {
   return { made: publishSchemas<object>(schema, schemas), schemas };
 };
 
-test("objects inside a named schema are named after their place, items in the singular", () => {
+test("objects inside a named schema are named after their position, array items in the singular", () => {
   const inner = { type: "object", properties: { name: { type: "string" } } };
   const statuses = { type: "array", items: inner };
   const { made, schemas } = publish({ title: "Stats", type: "object", properties: { total: inner, statuses } });
@@ -17,7 +17,7 @@ test("objects inside a named schema are named after their place, items in the si
   });
 });
 
-test("whole numbers have 64 bits unless they say otherwise, and a choice of single values is one enum", () => {
+test("integers are int64 unless declared otherwise, and a union of constants is one enum", () => {
   const { made } = publish({
     anyOf: [
       { type: "string", enum: ["hour"] },
@@ -29,7 +29,7 @@ test("whole numbers have 64 bits unless they say otherwise, and a choice of sing
   expect(publish({ type: "integer", format: "int32" }).made).toEqual({ type: "integer", format: "int32" });
 });
 
-test("two objects of one choice are numbered, for they cannot share a name; a property called title is no title", () => {
+test("two objects in one union are numbered to keep their names distinct; a property called title is no title", () => {
   const one = { type: "object", properties: { a: { type: "string" } } };
   const other = { type: "object", properties: { title: { type: "string" } } };
   const { schemas } = publish({ title: "Either", anyOf: [one, other, { type: "string" }] });
@@ -41,7 +41,7 @@ test("two objects of one choice are numbered, for they cannot share a name; a pr
   });
 });
 
-test("a name that is taken by another schema is not given twice", () => {
+test("a name that another schema has is not given twice", () => {
   const owner = (field: string) => ({
     title: field,
     type: "object",
@@ -52,7 +52,7 @@ test("a name that is taken by another schema is not given twice", () => {
   expect(schemas.A).toMatchObject({ properties: { at: { type: "object" } } });
 });
 
-test("what the route gave stays as it was: validation uses it", () => {
+test("the route's own schema is left unchanged: validation uses it", () => {
   const given = { title: "A", type: "object", properties: { n: { type: "integer" } } };
   const before = structuredClone(given);
   publish(given);

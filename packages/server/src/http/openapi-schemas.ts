@@ -1,9 +1,9 @@
 /**
- * Schemas in the words that client generators understand. In: a schema of a route. Out: a copy for the OpenAPI document, in which
- *   whole numbers have 64 bits: generators take 32 otherwise, and a window of 25 days in milliseconds does not fit,
- *   a choice of single values is one enum, not a union of classes,
+ * Rewrites schemas for client generators. In: a route's schema. Out: a copy for the OpenAPI document, in which
+ *   integers are int64: generators default to int32, too small for a window of 25 days in milliseconds,
+ *   a union of constants is one enum, not a union of classes,
  *   objects inside a named schema have names too: `StatsTotal`, not `inline_response_17`,
- *   named schemas are references; they themselves go into `schemas`.
+ *   named schemas are references, and move to `schemas`.
  * Validation uses the original. Pure.
  */
 type Schema = Readonly<Record<string, unknown>>;
@@ -12,7 +12,7 @@ export function publishSchemas<T>(value: T, schemas: Record<string, unknown>): T
   return publish(value, undefined, schemas) as T;
 }
 
-/** `name`: what an object at this place is called if it has no title; undefined outside of named schemas. */
+/** `name`: the name for an untitled object at this position; undefined outside of named schemas. */
 function publish(value: unknown, name: string | undefined, schemas: Record<string, unknown>): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map((one) => publish(one, name, schemas));
@@ -24,7 +24,7 @@ function publish(value: unknown, name: string | undefined, schemas: Record<strin
   if (copy.type === "integer" && copy.format === undefined) copy.format = "int64";
   if (title === undefined) return copy;
   const named = { ...copy, title };
-  // A name that was made here may be that of another schema already: this one then stays where it is.
+  // A generated name may collide with another schema's: this one then stays inline.
   if (schema.title === undefined && !isSame(schemas[title] ?? named, named)) return copy;
   schemas[title] ??= named;
   return { $ref: `#/components/schemas/${title}` };
@@ -52,7 +52,7 @@ function publishKeyword({ keyword, inner, title, name, schemas }: Keyword): unkn
   return Object.fromEntries(properties);
 }
 
-/** One object or list among the alternatives has the name of the place; several are numbered, for they cannot share it. */
+/** If a single alternative is an object or a list, it takes the name of its position; several are numbered, to keep the names distinct. */
 function publishChoices({ inner, title, name, schemas }: Omit<Keyword, "keyword">): unknown {
   const alternatives = inner as readonly Schema[];
   const isAlone = alternatives.filter(({ type }) => type === "object" || type === "array").length === 1;
@@ -63,7 +63,7 @@ function publishChoices({ inner, title, name, schemas }: Omit<Keyword, "keyword"
   });
 }
 
-/** `anyOf` of enums becomes one enum. */
+/** Merges an `anyOf` of enums into one enum. */
 function mergedChoices(schema: Schema): Schema {
   const { anyOf, ...others } = schema;
   if (!Array.isArray(anyOf) || anyOf.length === 0) return schema;

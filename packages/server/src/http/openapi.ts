@@ -1,6 +1,4 @@
-/**
- * OpenAPI 3.1 of every route, from the schemas that validate them, and a page to try it. Built at the first request (lazily).
- */
+/** OpenAPI 3.1 for every route, generated from the validation schemas, and Swagger UI. Built lazily, on the first request. */
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from "fastify";
 import { docsHeaders } from "./security-headers.js";
 
@@ -11,10 +9,10 @@ export interface OpenApiOptions {
 
 export type DocumentedRoute = Pick<RouteOptions, "method" | "url" | "schema">;
 
-/** Those of the answer that are its own; others belong to the connection. */
+/** Headers to copy from the inner app's answer; others belong to the connection. */
 const passedOn = ["content-type", "location", "etag", "last-modified", "cache-control"];
 
-/** Before the routes: they are collected as they are added. */
+/** Call this before adding routes: they are collected as they are added. */
 export function registerOpenApi(app: FastifyInstance, options: OpenApiOptions): void {
   const routes: DocumentedRoute[] = [];
   app.addHook("onRoute", ({ method, url, schema }) => {

@@ -39,18 +39,18 @@ test.each([
   expect(loopback(host)).toBe(false);
 });
 
-test("names that the operator gave pass, in any case and with any port, and their subdomains do not", () => {
+test("configured names pass, in any case and with any port, but not their subdomains", () => {
   const isOwn = ownHosts({ host: "127.0.0.1", allowed: ["limits.example"] });
   expect(["limits.example", "LIMITS.example.:443", "127.0.0.1"].map(isOwn)).toEqual([true, true, true]);
   expect(["a.limits.example", "limits.example.evil.com", "evil.com"].map(isOwn)).toEqual([false, false, false]);
 });
 
-test("beyond loopback every name passes, unless names were given", () => {
+test("on a public address every name passes, unless names are configured", () => {
   expect(ownHosts({ host: "0.0.0.0", allowed: undefined })("sluice.internal")).toBe(true);
   const isOwn = ownHosts({ host: "0.0.0.0", allowed: ["sluice.internal"] });
   expect(["sluice.internal:8080", "10.0.0.7:8080", "evil.com"].map(isOwn)).toEqual([true, true, false]);
 });
 
-test("HTTP/1.0 without a Host is no browser", () => {
+test("HTTP/1.0 without a Host passes: no browser sends it", () => {
   expect(loopback(undefined)).toBe(true);
 });

@@ -1,4 +1,4 @@
-/** Problems in the OpenAPI document: their schema, and which codes an operation may answer, from the table of errors. */
+/** Problems in the OpenAPI document: their schema, and the error codes that an operation can return, from the table of errors. */
 import Type, { type TSchema } from "typebox";
 import { type ErrorCode, errorKinds } from "../errors.js";
 import { PROBLEM_TYPE } from "./problem.js";
@@ -22,7 +22,7 @@ export const problemSchema = Type.Object(problemMembers, {
   description: "RFC 9457 problem details.",
 });
 
-/** Any operation may answer these. */
+/** Errors that any operation can return. */
 export const anyErrors: readonly ErrorCode[] = [
   "invalid-request",
   "too-slow",
@@ -32,7 +32,7 @@ export const anyErrors: readonly ErrorCode[] = [
 ];
 export const bodyErrors: readonly ErrorCode[] = ["body-too-large", "unsupported-media-type"];
 
-/** One response for each status of the codes; its description explains them. */
+/** One response per status; its description explains the codes. */
 export function problemResponses(
   codes: readonly ErrorCode[],
   schema: TSchema = problemSchema,

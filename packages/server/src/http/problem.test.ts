@@ -9,13 +9,13 @@ test("a problem takes its status and its remedy from the table of errors", () =>
   }
 });
 
-test("no meaning and no remedy names a constant of the code", () => {
+test("no meaning and no remedy mentions a constant of the source code", () => {
   for (const [code, { meaning, remedy }] of Object.entries(errorKinds)) {
     expect(`${meaning} ${remedy}`, code).not.toMatch(/\b[A-Z]+_[A-Z_]+\b/);
   }
 });
 
-test("details stand beside the standard members, and mistakes only where there are some", () => {
+test("details appear beside the standard members, and mistakes only if there are any", () => {
   const body = problemBody(
     problemOf(new ServiceError("version-mismatch", "late", { details: { currentVersion: 7 } }))!,
   );

@@ -1,7 +1,7 @@
 /**
  * Errors as `application/problem+json` (RFC 9457), on every port: a stable `code`, what happened, and a remedy.
  * In: an error, or a code of the table (`errors.ts`). Out: the problem's members. Pure.
- * An unexpected error is never shown: it is logged whole and answered as `internal`.
+ * The details of an unexpected error are logged, never exposed: the client gets `internal`.
  */
 import { STATUS_CODES } from "node:http";
 import type { FastifyError } from "fastify";
@@ -15,9 +15,9 @@ export interface Problem {
   readonly code: ErrorCode;
   readonly detail: string;
   readonly remedy: string;
-  /** All the mistakes of a rule document. */
+  /** All mistakes of a rule document. */
   readonly mistakes?: readonly Mistake[];
-  /** Further members of the body. */
+  /** Extension members of the body. */
   readonly details?: Readonly<Record<string, unknown>>;
 }
 
@@ -28,12 +28,12 @@ export function problem(code: ErrorCode, detail: string): Problem {
 
 export const internalProblem: Problem = problem("internal", "Sluice failed; its log has the cause.");
 
-/** Errors of Fastify that a client can cause, in our words. Its others of status 4xx are `invalid-request` with Fastify's message. */
+/** Fastify errors that a client can cause, reworded. Its other 4xx errors become `invalid-request` with Fastify's message. */
 const frameworkProblems: Readonly<Record<string, Problem>> = {
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: problem("invalid-request", "body: its length is not what Content-Length says"),
 };
 
-/** Undefined for an error that no client caused. */
+/** Undefined if the error was not caused by the client. */
 export function problemOf(error: unknown): Problem | undefined {
   if (error instanceof ServiceError || error instanceof SluiceError) {
     const { status, code, message: detail, remedy, mistakes } = error;

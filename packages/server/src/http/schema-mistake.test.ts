@@ -5,7 +5,7 @@ import { validatorOf } from "./schema-mistake.js";
 
 const wrongIn = (body: unknown): string | undefined => validatorOf(batchBody)(body, "body");
 
-test("of many unknown fields the first is told, how many more there are, and which are known", () => {
+test("for many unknown fields the message has the first, the number of others, and the known fields", () => {
   const fields = Object.fromEntries(Array.from({ length: 90_000 }, (_, i) => [`f${i}`, 1]));
   expect(wrongIn({ requests: [{ attributes: {}, ...fields }] })).toBe(
     'body.requests[0]: unknown field "f0" and 89999 more; known are attributes, cost, id',
@@ -39,7 +39,7 @@ test.each([
   expect(validate({ n: "abc" }, "querystring")).toBe(`querystring.n: expected ${words}, got "abc"`);
 });
 
-test("a list or an object that is too short says how long it must be", () => {
+test("a list or an object that is too short is reported with its minimum length", () => {
   const ids = Type.Array(Type.String(), { minItems: 1 });
   const attributes = Type.Record(Type.String(), Type.String(), { minProperties: 2 });
   const validate = validatorOf(Type.Object({ ids, attributes }));
@@ -49,7 +49,7 @@ test("a list or an object that is too short says how long it must be", () => {
   );
 });
 
-test("the search ends at the first mistake: what lies behind it is not looked at", () => {
+test("the search stops at the first mistake: nothing after it is looked at", () => {
   let looks = 0;
   const trap = new Proxy({}, { get: () => looks++, ownKeys: () => [String(looks++)] });
   const schema = Type.Object({ list: Type.Array(Type.Object({ n: Type.Integer() })) });

@@ -1,9 +1,9 @@
 /**
- * One sentence for the first thing that a schema finds wrong with a value: where, what was expected, what came.
+ * One sentence for the first schema violation in a value: where, what was expected, what was found.
  * In: a schema and the value. Out: `body.cost: expected a whole number, got "1"`. Pure.
  *
- * The search goes part by part and ends at the first mistake: to ask the validator for what is wrong with the whole would word a
- * hundred thousand mistakes that a hostile body holds, to show one.
+ * The search goes part by part and stops at the first mistake. Asking the validator about the whole value would word all of the hundred
+ * thousand mistakes in a hostile body, to show one.
  */
 import type { TSchema } from "typebox";
 import { Compile } from "typebox/compile";
@@ -17,22 +17,22 @@ interface Found {
 
 const LONGEST_PATH = 200;
 const LONGEST_SHOWN = 64;
-/** No schema of ours knows so many fields. */
+/** More fields than any of our schemas has. */
 const MOST_LOOKED_AT = 1_000;
 
-/** The mistake of a value, in a sentence; undefined if it fits the schema. */
+/** Describes the value's mistake in a sentence; undefined if it matches the schema. */
 type Validator = (value: unknown, part: string) => string | undefined;
 
 export function validatorOf(schema: TSchema): Validator {
-  // Compiled when a value first comes: most routes of a start are not asked for hours.
+  // Compiled on first use: most routes are not called for hours after a start.
   let validator: ReturnType<typeof Compile> | undefined;
   return (value, part) => {
     validator ??= Compile(schema);
-    // A hundred thousand unknown fields take the validator longer than the parser: they are counted first, once.
+    // Count unknown fields first: a hundred thousand of them take the validator longer than they took the parser.
     const surplus = surplusFields(schema, value, part);
     if (surplus !== undefined) return surplus;
     if (validator.Check(value)) return undefined;
-    // Where every part is right, something is wrong with the whole: too few items, too few fields.
+    // If every part is valid, the whole is not: too few items, too few fields.
     return firstMistake(schema, value, part) ?? mistakeOfPart(schema, value, part) ?? `${part}: not valid`;
   };
 }
@@ -47,7 +47,7 @@ interface Part {
   readonly maxItems?: number;
 }
 
-/** Of the object, or of one in its lists: the fields that its schema does not know, where it has more fields than that knows. */
+/** The unknown fields of an object, or of one in its lists, if it has more fields than its schema. */
 function surplusFields(schema: TSchema, value: unknown, path: string): string | undefined {
   const { properties, additionalProperties } = schema as Part;
   if (properties === undefined || additionalProperties !== false || typeof value !== "object" || value === null) {
@@ -107,7 +107,7 @@ function unknownField(names: readonly string[], { path, properties }: { path: st
   return `${path}: unknown field ${unknown}${known.length === 0 ? "" : `; known are ${known.join(", ")}`}`;
 }
 
-/** Of a field that must be there: what the schema says of it, if it says something in a word. */
+/** Message for a missing required field, with its type if the schema names one. */
 function missing(part: TSchema | undefined, path: string): string {
   const { type } = (part ?? {}) as Part;
   return `${path}: expected ${typeof type === "string" ? typeName(type) : "a value"}, got nothing`;
@@ -117,10 +117,10 @@ function pathTo(path: string, name: string): string {
   return `${path}.${name}`.slice(0, LONGEST_PATH);
 }
 
-/** By schema: a part is compiled when a mistake is first looked for in it. */
+/** By schema; compiled on the first search for a mistake in that part. */
 const validators = new WeakMap<TSchema, ReturnType<typeof Compile>>();
 
-/** Of a part that holds no others to look into: its mistakes are few. */
+/** For a part without nested parts, which can have only a few mistakes. */
 function mistakeOfPart(schema: TSchema, value: unknown, path: string): string | undefined {
   let validator = validators.get(schema);
   if (validator === undefined) {
@@ -132,7 +132,7 @@ function mistakeOfPart(schema: TSchema, value: unknown, path: string): string | 
 }
 
 function describeMistake(found: readonly Found[], value: unknown, part: string): string {
-  // The messages of the schema's branches ("schema is false") do not help.
+  // Skip the messages about boolean schemas ("schema is false"): they do not help.
   const first = found.find(({ keyword }) => keyword !== "boolean") ?? found[0];
   if (first === undefined) return `${part}: not valid`;
   const { instancePath, keyword } = first;
@@ -147,7 +147,7 @@ function describeMistake(found: readonly Found[], value: unknown, part: string):
   return `${path}: expected ${expectation(first, sameplace)}, got ${shown(came, keyword)}`;
 }
 
-/** Where the schema has alternatives, each has said what it wanted. */
+/** For a union, lists what each alternative expected. */
 function expectation(first: Found, sameplace: readonly Found[]): string {
   const choices = sameplace.flatMap(({ keyword, params }) => {
     if (keyword === "const") return [JSON.stringify(params.allowedValue)];
@@ -178,7 +178,7 @@ function expectation(first: Found, sameplace: readonly Found[]): string {
   }
 }
 
-/** People read numbers of digits, not patterns. */
+/** Describes a pattern for digits in words rather than as a regular expression. */
 function patternWords(pattern: string): string {
   const digits = /^\^\[([01])-9\](?:\[0-9\])?\{[01],(\d+)\}\$$/.exec(pattern);
   if (digits === null) return `text that matches ${pattern}`;

@@ -1,4 +1,4 @@
-/** Security headers of every page of this service (CSP and others). One table for the dashboard and for /docs. */
+/** Security headers (CSP and others) of every page that this service serves. One table for the dashboard and /docs. */
 
 const policy = {
   "default-src": "'none'",
@@ -11,7 +11,7 @@ const policy = {
   "frame-ancestors": "'none'",
 };
 
-/** Trusted Types: no text of the server's can become HTML, even by mistake. */
+/** Trusted Types: no server-provided text can become HTML, even by mistake. */
 const trustedTypes = { "require-trusted-types-for": "'script'", "trusted-types": "'none'" };
 
 const others = {
@@ -29,10 +29,10 @@ function spelled(directives: Readonly<Record<string, string>>): string {
     .join("; ");
 }
 
-/** No inline script or style, nothing from elsewhere, no frames. */
+/** No inline script or style, no third-party resources, no frames. */
 export const dashboardHeaders = { "content-security-policy": spelled({ ...policy, ...trustedTypes }), ...others };
 
-/** Swagger UI draws its icons from data: URLs and writes HTML, so Trusted Types would break it. */
+/** Swagger UI uses data: URLs for icons and writes HTML, which Trusted Types would block. */
 export const docsHeaders = {
   "content-security-policy": spelled({ ...policy, "img-src": "'self' data:" }),
   ...others,

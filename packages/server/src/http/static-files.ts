@@ -1,6 +1,6 @@
 /**
- * Built files, served from memory: a request names a key of a map, never a path on disk.
- * In: a folder. Out: its files by name, and answers with their type, validator and compression.
+ * Serves built files from memory: a request looks up a key in a map, and never touches a path on disk (no path traversal).
+ * In: a folder. Out: its files by name, and responses with type, ETag and compression.
  */
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
@@ -21,14 +21,14 @@ const types: Readonly<Record<string, string>> = {
 export interface ServedFile {
   readonly type: string;
   readonly plain: Buffer;
-  /** Made when it is first asked for: a start need not wait for it. */
+  /** Compressed on first use, so as not to delay the start. */
   readonly gzipped: () => Buffer;
   readonly etag: string;
-  /** Its name changes with its content. */
+  /** Whether its name changes with its content (immutable caching). */
   readonly isHashed: boolean;
 }
 
-/** Files of other types are left out; a folder that is not there has none. */
+/** Skips files of other types; a missing folder counts as empty. */
 export function readFiles(folder: string): Map<string, ServedFile> {
   let entries: string[];
   try {

@@ -1,6 +1,6 @@
 /**
- * Certificates from files, read again when they change: a renewed certificate is served without a restart, and one that cannot be
- * used (half written, of another key) leaves the one in force.
+ * Certificates from files, reloaded when they change: a renewed certificate is served without a restart. If the new one cannot be used
+ * (half written, key mismatch), the current one stays in force.
  */
 import { X509Certificate } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
@@ -11,9 +11,9 @@ import type { Log } from "../log.js";
 interface TlsFileNames {
   readonly cert: string;
   readonly key: string;
-  /** The authority of client certificates; absent: clients need none. */
+  /** CA for client certificates; absent: none required. */
   readonly clientCa: string | undefined;
-  /** Those that name the files, for messages. */
+  /** The settings that name these files, for messages. */
   readonly settings?: string;
 }
 
@@ -23,12 +23,12 @@ interface Tls {
   readonly ca?: Buffer;
 }
 
-/** As `node:tls` and `node:https` take them, for a server that asks for client certificates only where it can verify them. */
+/** Options for `node:tls` and `node:https`. Requests client certificates only if there is a CA to verify them. */
 export function serverOptions(tls: Tls): Tls & { requestCert: boolean; rejectUnauthorized: boolean } {
   return { ...tls, requestCert: tls.ca !== undefined, rejectUnauthorized: tls.ca !== undefined };
 }
 
-/** Mounted secrets change by a swapped link, which file watchers miss; looking is cheap. */
+/** Polled, because mounted secrets change by a symlink swap, which file watchers miss. */
 const LOOK_EVERY_MS = 1_000;
 
 export class TlsFiles {
@@ -37,11 +37,11 @@ export class TlsFiles {
   readonly #listeners: ((tls: Tls) => void)[] = [];
   readonly #timer: NodeJS.Timeout;
   #seen: string;
-  /** The last warning: the file is tried at every look, and a failure is logged once. */
+  /** The last failure that was logged: the reload is retried on each poll, but logged once. */
   #warned = "";
   #current: Tls;
 
-  /** Throws `invalid-setting` for files that are no certificate and its key. */
+  /** Throws `invalid-setting` if the files are not a certificate and its key. */
   constructor(names: TlsFileNames, log: Log) {
     this.#names = names;
     this.#log = log;
@@ -81,7 +81,7 @@ export class TlsFiles {
       this.#log.info("a renewed certificate is in force", { cert });
       this.#seen = now;
     } catch (error) {
-      // Certificate and key are written one after the other: what does not fit yet may fit at the next look.
+      // Certificate and key are written one after the other: a mismatch may resolve by the next poll.
       if (this.#warned === now) return;
       this.#warned = now;
       this.#log.warn("a changed certificate cannot be used; the one in force stays", { cert, error: String(error) });
@@ -96,7 +96,7 @@ function read({ cert, key, clientCa }: TlsFileNames): Tls {
     ...(clientCa !== undefined && { ca: readFileSync(clientCa) }),
   };
   createSecureContext(tls);
-  // OpenSSL takes what it can read of a list and leaves the rest: an authority that is half written would shut every client out.
+  // OpenSSL ignores the unreadable rest of a certificate list: a half-written CA file would lock all clients out.
   checkCertificates(tls.cert, cert);
   if (tls.ca !== undefined) checkCertificates(tls.ca, clientCa!);
   return tls;

@@ -1,6 +1,6 @@
 /**
- * A listener that can open before its service has started: connections wait until it serves. A restart in place then keeps clients
- * waiting for the moment that a start takes, where a closed port would refuse them.
+ * A listener that can open before its service has started: connections wait until it serves. On a restart in place, clients then wait for
+ * the moment that a start takes, instead of being refused by a closed port.
  * Small on purpose: it is loaded and opened before the rest of the service is even read.
  */
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
@@ -8,7 +8,7 @@ import { untilNobodyWaits, untilQueueIsEmpty } from "./accept-queue.js";
 import { type ListenAddress, listen, listenOnInherited } from "./listen.js";
 import type { Port } from "./port.js";
 
-/** A start that hangs must not hold clients: an open port that never answers costs each request its whole timeout. */
+/** A start that hangs must not hold clients: an open port that never answers costs each request its full timeout. */
 const WAIT_AT_MOST_MS = 5_000;
 const MOST_WAITING = 4_096;
 
@@ -34,7 +34,7 @@ export class WaitingListener implements Port {
     return this.#number;
   }
 
-  /** As it was asked for. */
+  /** The requested address, not the resolved one. */
   get address(): ListenAddress | undefined {
     return this.#address;
   }
@@ -46,7 +46,7 @@ export class WaitingListener implements Port {
     return this;
   }
 
-  /** A socket that a supervisor holds. Resolves with where it listens; `standsFor` then names what the settings call it. */
+  /** Adopts a socket opened by a supervisor. Resolves with its actual address; `standsFor` then sets the address from the settings. */
   async inherit(fd: number): Promise<AddressInfo> {
     this.#isInherited = true;
     this.pause();
@@ -64,7 +64,7 @@ export class WaitingListener implements Port {
     this.handOver((socket) => take(started(socket)));
   }
 
-  /** To another process: nothing of a connection is read here. */
+  /** For a server in another process: nothing is read from the connections here. */
   handOver(take: (socket: Socket) => void): void {
     clearTimeout(this.#timer);
     this.#take = take;
@@ -75,20 +75,20 @@ export class WaitingListener implements Port {
     this.#waiting.clear();
   }
 
-  /** Connections wait again: at a socket of our own for a bounded time. */
+  /** Makes connections wait again; on our own socket only for a bounded time. */
   pause(): void {
     this.#take = undefined;
     this.#hasWaitedLong = false;
     clearTimeout(this.#timer);
-    // At an inherited socket clients wait whether this process starts or not.
+    // On an inherited socket clients wait regardless of this process.
     if (this.#isInherited) return;
     this.#timer = setTimeout(() => this.#giveUp(), this.#waitAtMostMs);
     this.#timer.unref();
   }
 
   /**
-   * Takes what waits in the kernel's queue, then no more. Connections that were never served are reset. An inherited socket stays open
-   * elsewhere: what waits in its queue is for the next process.
+   * Accepts what waits in the kernel's queue, then closes. Connections that were never served are reset. An inherited socket stays open in
+   * the supervisor: its queue is left to the next process.
    */
   async close(): Promise<void> {
     clearTimeout(this.#timer);
@@ -125,8 +125,8 @@ export class WaitingListener implements Port {
 }
 
 /**
- * Until here nothing was read: what clients sent is in the kernel. Reading begins with the next turn, when its reader is there; a socket
- * that stayed paused would keep silent after an upgrade.
+ * So far nothing has been read: the client's bytes are in the kernel. Reading starts on the next turn, when the handlers are attached; a
+ * socket left explicitly paused would stay silent after an upgrade.
  */
 function started(socket: Socket): Socket {
   (socket as { readableFlowing: boolean | null }).readableFlowing = null;

@@ -1,4 +1,4 @@
-/** Writes a problem: as Fastify's reply, as Node's response, or as the bytes of a response on a bare connection. */
+/** Writes a problem: as Fastify's reply, as a Node response, or as raw response bytes on a bare connection. */
 import { type ServerResponse, STATUS_CODES } from "node:http";
 import type { FastifyReply } from "fastify";
 import { lingerAfter } from "./lingering-close.js";
@@ -6,11 +6,11 @@ import { PROBLEM_TYPE, type Problem, problemBody } from "./problem.js";
 
 export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
   if (problem.code === "unauthorized") reply.header("www-authenticate", 'Bearer realm="sluice"');
-  // Written by JSON.stringify: Fastify's own serialiser would cut the problem to the route's schemas.
+  // Uses JSON.stringify: Fastify's serialiser would strip fields that are not in the route's schema.
   return reply.code(problem.status).type(PROBLEM_TYPE).serializer(JSON.stringify).send(problemBody(problem));
 }
 
-/** How a problem is spelled. */
+/** A format for problem bodies. */
 interface ProblemSpelling {
   readonly type: string;
   readonly bodyOf: (problem: Problem) => object;
@@ -18,7 +18,7 @@ interface ProblemSpelling {
 
 const standard: ProblemSpelling = { type: PROBLEM_TYPE, bodyOf: problemBody };
 
-/** On a connection that goes on: the request was read whole. */
+/** For a request that was read to its end: the connection stays open. */
 export function writeProblem(response: ServerResponse, problem: Problem, { type, bodyOf } = standard): void {
   const bytes = Buffer.from(JSON.stringify(bodyOf(problem)));
   response.writeHead(problem.status, { "content-type": type, "content-length": bytes.length });
@@ -26,8 +26,8 @@ export function writeProblem(response: ServerResponse, problem: Problem, { type,
 }
 
 /**
- * On a connection that ends with it, because the rest of the request is not read. A response that has begun cannot be taken back: the
- * connection is cut, so that the client does not take half a response for a whole one.
+ * For a request that is not read to its end: closes the connection. If a response has already started, the connection is cut, so that the
+ * client cannot take half a response for a complete one.
  */
 export function writeLastProblem(response: ServerResponse, problem: Problem, spelling = standard): void {
   if (response.headersSent || response.destroyed) {
@@ -39,7 +39,7 @@ export function writeLastProblem(response: ServerResponse, problem: Problem, spe
   writeProblem(response, problem, spelling);
 }
 
-/** The whole response, for a connection that has no response object; it ends with it. */
+/** A complete response for a connection without a response object; closes the connection. */
 export function problemResponseText(problem: Problem): string {
   const text = JSON.stringify(problemBody(problem));
   const head = [

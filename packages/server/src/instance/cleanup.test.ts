@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Cleanup } from "./cleanup.js";
 
-test("the last that was opened is closed first, each once, and after the one before it has closed", async () => {
+test("resources are closed in reverse order, one at a time and once each", async () => {
   const closed: string[] = [];
   const cleanup = new Cleanup();
   cleanup.add(() => closed.push("limiter"));

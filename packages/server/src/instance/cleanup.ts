@@ -1,4 +1,4 @@
-/** Closes what was opened, the last first: at the end of the service, and where a later step of its start fails. */
+/** Closes resources in reverse order of opening: on shutdown, and when a later step of the start fails. */
 export class Cleanup {
   readonly #closers: (() => unknown)[] = [];
 

@@ -1,6 +1,6 @@
 /**
- * A file in a data folder that names a process: which it is, and whether that process lives.
- * Never: a wait, however the file was made (a pipe), nor more bytes than such a file has.
+ * A file in a data folder that identifies a process, and whether that process is alive.
+ * Never: blocking, whatever the file is (a pipe), or reading more bytes than such a file has.
  */
 import { closeSync, constants, fstatSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
@@ -8,17 +8,17 @@ import { hostname } from "node:os";
 export interface Holder {
   readonly pid: number;
   readonly host: string;
-  /** When the process started, where the system tells: numbers of processes are used again, after a reboot at once. */
+  /** Start time of the process, if available: pids are reused, right away after a reboot. */
   readonly started?: string;
 }
 
 const MOST_BYTES = 64 * 1024;
 
-/** Nothing where there is no such file, or another's. */
+/** Undefined if there is no such file, or it is something else. */
 export function readHolder(file: string): Holder | undefined {
   try {
     const holder = JSON.parse(readSmallFile(file)) as Partial<Holder>;
-    // To the system, 0 and numbers below it are groups of processes, which live as long as we do.
+    // For kill(2), 0 and negative numbers are process groups, which live as long as we do.
     const isProcess = Number.isSafeInteger(holder.pid) && holder.pid! > 0;
     return isProcess && typeof holder.host === "string" ? (holder as Holder) : undefined;
   } catch {
@@ -26,7 +26,7 @@ export function readHolder(file: string): Holder | undefined {
   }
 }
 
-/** In one step: a reader finds all of it or none, and a link in its place is replaced, not followed. */
+/** Atomic: a reader finds all of it or none, and a symlink in its place is replaced, not followed. */
 export function writeHolder(file: string, more: object = {}): void {
   const holder: Holder = { ...more, pid: process.pid, host: hostname() };
   const started = startOf(process.pid);
@@ -39,7 +39,11 @@ export function writeHolder(file: string, more: object = {}): void {
   renameSync(draft, file);
 }
 
-/** A process of another host cannot be judged, and counts as gone. */
+export function isSame(one: Holder, other: Holder): boolean {
+  return one.pid === other.pid && one.host === other.host && one.started === other.started;
+}
+
+/** A process on another host cannot be checked, and counts as gone. */
 export function isAlive({ pid, host, started }: Holder): boolean {
   if (host !== hostname()) return false;
   try {
@@ -51,18 +55,18 @@ export function isAlive({ pid, host, started }: Holder): boolean {
   return now === undefined || now === started;
 }
 
-/** In the system's own unit, since it booted. Undefined where there is no /proc. */
+/** In clock ticks since boot. Undefined without /proc. */
 function startOf(pid: number): string | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "latin1");
-    // The name of the program may hold anything, brackets and spaces too; the start is the 20th field behind it (proc(5)).
+    // The program's name may contain anything, including brackets and spaces; the start time is the 20th field after it (proc(5)).
     return text.slice(text.lastIndexOf(")") + 2).split(" ")[19];
   } catch {
     return undefined;
   }
 }
 
-/** Opened without waiting for a writer, as a pipe would. */
+/** O_NONBLOCK: opening a pipe must not wait for a writer. */
 function readSmallFile(file: string): string {
   const handle = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
   try {

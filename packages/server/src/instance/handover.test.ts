@@ -1,4 +1,4 @@
-/** Notices of other processes, as they may be found: of a process that is gone, made by another program, or not to be read at all. */
+/** Notices of other processes as they may occur: of a process that is gone, of another program, or unreadable. */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";
@@ -18,7 +18,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true });
 });
 
-/** Lives as long as this test does. */
+/** The parent outlives this test. */
 const other = { pid: process.ppid, host: hostname() };
 const put = (notice: object): void => writeFileSync(draining, JSON.stringify({ ...other, ports: [1], ...notice }));
 
@@ -29,7 +29,7 @@ test("a notice of another process is found until it ends", () => {
   expect(readDrainNotice(folder)).toBeUndefined();
 });
 
-test("a clock that is set while a notice is waited for makes the wait neither longer nor shorter", () => {
+test("changing the clock while waiting for a notice does not change the wait", () => {
   const nowMs = Date.now();
   const beganMonotonicMs = performance.now();
   put({ untilMs: nowMs + 60_000 });
@@ -51,12 +51,12 @@ test.each([
   expect(readDrainNotice(folder)).toBeUndefined();
 });
 
-test("a process is known again by its start, where the system tells it", () => {
+test("a process is identified by its start time, where available", () => {
   writeHolder(join(folder, "lock"));
   expect(isAlive(readHolder(join(folder, "lock"))!)).toBe(true);
 });
 
-test("a pipe is not waited for, and a huge file is not read", () => {
+test("a pipe does not block, and a huge file is not read", () => {
   execFileSync("mkfifo", [draining, join(folder, "successor")]);
   expect(readDrainNotice(folder)).toBeUndefined();
   expect(readSuccessorNotice(folder)).toBeUndefined();
@@ -66,7 +66,7 @@ test("a pipe is not waited for, and a huge file is not read", () => {
   expect(readDrainNotice(folder)).toBeUndefined();
 });
 
-test("a notice replaces a link in its place, and leaves alone what that leads to", () => {
+test("a notice replaces a symlink in its place, and leaves the target alone", () => {
   const victim = join(folder, "victim");
   writeFileSync(victim, "precious");
   symlinkSync(victim, draining);

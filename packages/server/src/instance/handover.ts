@@ -1,19 +1,19 @@
 /**
- * How a service hands its ports to the one that is started in its place, without a supervisor: by two notices in their data folder.
- * The predecessor puts one when it begins to drain: a successor then waits for its ports instead of failing. The successor puts one when
- * it starts, and again when it could serve: until then the predecessor goes on serving, within its drain timeout.
- * Out: what the other process has put, as long as it lives. Never: a failure; a service starts and ends whether it can write or not.
+ * Handover of ports to a successor without a supervisor, through two notices in the shared data folder.
+ * The predecessor writes one when it starts to drain: a successor then waits for its ports instead of failing. The successor writes one
+ * when it starts, and again when it is ready: until then the predecessor keeps serving, up to its drain timeout.
+ * Out: the other process's notice, while that process is alive. Never fails: a service starts and ends whether it can write or not.
  */
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { type Holder, isAlive, readHolder, writeHolder } from "./folder-holder.js";
+import { type Holder, isAlive, isSame, readHolder, writeHolder } from "./folder-holder.js";
 
 const DRAINING = "draining";
 const SUCCESSOR = "successor";
 
 interface DrainNotice {
   readonly ports: readonly number[];
-  /** A process that hangs by then is not waited for. */
+  /** A process that hangs past this time is not waited for. */
   readonly untilMs: number;
 }
 
@@ -29,16 +29,17 @@ export function removeDrainNotice(folder: string): void {
   remove(folder, DRAINING);
 }
 
-export function readDrainNotice(folder: string): (DrainNotice & Holder) | undefined {
-  const notice = read<DrainNotice>(folder, DRAINING);
+/** `living`: a process known to be alive by its lock; in another container its pid says nothing. */
+export function readDrainNotice(folder: string, living?: Holder): (DrainNotice & Holder) | undefined {
+  const notice = read<DrainNotice>(folder, DRAINING, living);
   return Array.isArray(notice?.ports) && endOf(notice) >= performance.now() ? notice : undefined;
 }
 
-/** No drain is longer, whatever a notice says. */
+/** Upper bound on a drain, whatever the notice says. */
 const LONGEST_DRAIN_MS = 3_600_000;
 let lastSeen = { name: "", endsAtMonotonicMs: 0 };
 
-/** By our own clock from the first look on: the system's may be set while we wait. */
+/** By the monotonic clock from the first look on: the system clock may change while we wait. */
 function endOf({ pid, untilMs }: DrainNotice & Holder): number {
   const name = `${pid} ${untilMs}`;
   if (lastSeen.name !== name) {
@@ -64,22 +65,24 @@ function put(folder: string, name: string, notice: object): void {
   try {
     writeHolder(join(folder, name), notice);
   } catch {
-    // The other process then acts as if this one were not there.
+    // The other process then behaves as if this one did not exist.
   }
 }
 
-/** Its own: the next process may have put one since. */
+/** Removes only our own notice: the next process may have written one since. */
 function remove(folder: string, name: string): void {
   const file = join(folder, name);
   try {
     if (readHolder(file)?.pid === process.pid) rmSync(file, { force: true });
   } catch {
-    // Of a folder that was made read-only: it ends with this process.
+    // The folder may have become read-only: the notice ends with this process.
   }
 }
 
-/** Another process's. In a container every service is process 1: a notice of our own number is that of a run before. */
-function read<T>(folder: string, name: string): (T & Holder) | undefined {
-  const notice = readHolder(join(folder, name));
-  return notice !== undefined && notice.pid !== process.pid && isAlive(notice) ? (notice as T & Holder) : undefined;
+/** Reads another process's notice. One with our own pid is from an earlier run: in a container every service has pid 1. */
+function read<T>(folder: string, name: string, living?: Holder): (T & Holder) | undefined {
+  const notice = readHolder(join(folder, name)) as (T & Holder) | undefined;
+  if (notice === undefined) return undefined;
+  if (living !== undefined && isSame(notice, living)) return notice;
+  return notice.pid !== process.pid && isAlive(notice) ? notice : undefined;
 }

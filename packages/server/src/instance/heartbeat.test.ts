@@ -24,7 +24,7 @@ test("every instance reads the heartbeats of all, and one that stopped is gone a
   expect((await two.readAll()).map(({ instance }) => instance)).toEqual(["one"]);
 });
 
-test("a report says since when the instance has its version", async () => {
+test("a report includes since when the instance has its version", async () => {
   let rulesVersion = 7;
   const heartbeat = new Heartbeat({
     shared: await openState(),
@@ -37,7 +37,7 @@ test("a report says since when the instance has its version", async () => {
   expect(heartbeat.report(6_000)).toMatchObject({ rulesVersion: 8, versionSinceMs: 6_000 });
 });
 
-test("a report of an earlier version accuses nobody, and one that cannot be parsed is left out", async () => {
+test("a report of an older release counts as healthy, and one that cannot be parsed is skipped", async () => {
   const shared = await openState();
   const keep = { was: undefined, keepMs: 60_000 };
   await shared.swap("instance:old", { ...keep, now: JSON.stringify({ atMs: 5, store: "up", rulesVersion: 3 }) });

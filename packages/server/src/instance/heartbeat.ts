@@ -1,6 +1,6 @@
 /**
- * The heartbeat of this instance: once a second it writes what the others should know of it, under `instance:<id>`. An instance whose
- * heartbeat has expired is gone. Live view and alerts read the heartbeats of all instances.
+ * This instance's heartbeat: once a second it publishes its state to the others under `instance:<id>`. An instance whose heartbeat has
+ * expired is gone. The live view and alerts read the heartbeats of all instances.
  */
 import { performance } from "node:perf_hooks";
 import { InstanceText } from "./instance-text.js";
@@ -12,12 +12,12 @@ export interface InstanceReport {
   readonly instance: string;
   readonly atMs: number;
   readonly store: "up" | "degraded";
-  /** Share of the last second in which the event loop worked. */
+  /** Event loop utilisation in the last second, 0 to 1. */
   readonly eventLoopUtilisation: number;
   readonly rulesVersion: number;
-  /** Absent where the rules come from a file: each instance counts such versions for itself. */
+  /** Absent if the rules come from a file: each instance numbers such versions by itself. */
   readonly sharedVersion?: number;
-  /** When the instance got its version. */
+  /** When the instance switched to its version. */
   readonly versionSinceMs: number;
   readonly rulesLoaded: boolean;
   readonly configurationError?: string;
@@ -36,7 +36,7 @@ interface HeartbeatOptions {
 
 const PREFIX = "instance:";
 const EVERY_MS = 1_000;
-/** An instance that was not heard of for this long is gone. */
+/** An instance without a heartbeat for this long is gone. */
 const KEEP_MS = 10_000;
 
 export class Heartbeat {
@@ -56,9 +56,9 @@ export class Heartbeat {
   start(): void {
     this.#timer = setInterval(() => {
       this.#measureEventLoop();
-      // While a beat is on its way to a slow Redis, the next ones are left out.
+      // Skip beats while one is in flight to a slow Redis.
       this.#beat ??= this.beat(Date.now())
-        // The recorder logs a Redis that cannot be reached; the others see that this heartbeat is missing.
+        // The recorder logs an unreachable Redis; the other instances notice the missing heartbeat.
         .catch(() => undefined)
         .finally(() => {
           this.#beat = undefined;
@@ -67,7 +67,7 @@ export class Heartbeat {
     this.#timer.unref();
   }
 
-  /** Of this instance. */
+  /** This instance's own report. */
   report(nowMs: number): InstanceReport {
     const { store, rulesVersion, sharedVersion, rulesLoaded, configurationError } = this.#options.state();
     if (this.#version?.version !== rulesVersion) this.#version = { version: rulesVersion, sinceMs: nowMs };
@@ -84,7 +84,7 @@ export class Heartbeat {
     };
   }
 
-  /** Of every instance that was heard of lately. Rejects where the shared state cannot be reached. */
+  /** All instances with a live heartbeat. Rejects if the shared state is unreachable. */
   readAll(): Promise<InstanceReport[]> {
     return readHeartbeats(this.#options.shared);
   }
@@ -111,7 +111,7 @@ async function readHeartbeats(shared: SharedState): Promise<InstanceReport[]> {
   return [...texts.values()].flatMap((text) => {
     const report = parseSharedText<InstanceReport>(text);
     if (report == null) return [];
-    // Earlier versions report less: nothing is known to be wrong with their rules.
+    // Older releases report less: treat their rules as healthy.
     const { rulesLoaded = true, versionSinceMs = report.atMs } = report;
     return [{ ...report, rulesLoaded, versionSinceMs }];
   });

@@ -1,4 +1,4 @@
-/** A shared text that only this instance writes, under a name of its own; compare-and-swap finds out when it was lost. */
+/** A shared text with a single writer, this instance; compare-and-swap detects when it was lost. */
 import type { SharedState } from "./shared-state.js";
 
 export class InstanceText {
@@ -11,13 +11,13 @@ export class InstanceText {
     this.#name = name;
   }
 
-  /** Rejects where the shared state cannot be reached. */
+  /** Rejects if the shared state is unreachable. */
   async write(text: string, keepMs: number): Promise<void> {
     if (await this.#shared.swap(this.#name, { was: this.#last, now: text, keepMs })) {
       this.#last = text;
       return;
     }
-    // It has expired, was lost with Redis, or a write that seemed to fail was done.
+    // It has expired, was lost with Redis, or a write that seemed to fail had succeeded.
     const was = await this.#shared.read(this.#name);
     this.#last = (await this.#shared.swap(this.#name, { was, now: text, keepMs })) ? text : was;
   }

@@ -1,6 +1,6 @@
 /**
- * One instance of the service: its identity, its store and limiter, the store's health, and the state that it shares with the others.
- * In: settings. Everything else of the service (configuration, monitoring, transports) stands on it.
+ * One instance of the service: its identity, its store and limiter, the store's health, and the state shared with other instances.
+ * In: settings. The rest of the service (configuration, monitoring, transports) builds on it.
  */
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
@@ -19,27 +19,27 @@ import type { SharedState } from "./shared-state.js";
 import { StoreHealth } from "./store-health.js";
 
 export interface Instance {
-  /** Unique in the fleet, and after a restart another. */
+  /** Unique in the fleet; changes with every restart. */
   readonly id: string;
   readonly settings: Settings;
   readonly log: Log;
   readonly store: Store;
-  /** The kind of the store, for people to read. Never a URL: it may hold a password. */
+  /** The store's kind, for people. Never its URL, which may contain a password. */
   readonly storeKind: string;
   readonly limiter: Limiter;
   /** Present with --record. */
   readonly recording: Recording | undefined;
   readonly health: StoreHealth;
-  /** For monitoring, which alone has something to share; absent where it is off. */
+  /** For monitoring, the only user of shared state; absent if it is off. */
   readonly fleet: Fleet | undefined;
 }
 
-/** State that the instances of one store share. */
+/** State shared by the instances on the same store. */
 export interface Fleet {
   readonly shared: SharedState;
-  /** Absent with the memory store: this instance is the fleet. */
+  /** Absent with the memory store: this instance is the whole fleet. */
   readonly redis: RedisClient | undefined;
-  /** That of the global store, which the instances of all regions share; absent without one. */
+  /** Shared state in the global store, for the instances of all regions; absent without one. */
   readonly home: SharedState | undefined;
 }
 
@@ -90,7 +90,7 @@ async function homeOf(settings: Settings): Promise<SharedState | undefined> {
   return settings["global-store"] === undefined ? undefined : (await loadRedis()).homeOnRedis(settings);
 }
 
-/** Only where a setting names one: the client and its scripts are a fifth of what a start reads. */
+/** Loaded only if a setting needs it: the client and its scripts are a fifth of the code read at startup. */
 async function loadRedis(): Promise<typeof import("./on-redis.js")> {
   return await import("./on-redis.js");
 }

@@ -3,7 +3,7 @@ import { createLog } from "../log.js";
 import { LeaderElection } from "./leader-election.js";
 import { MemorySharedState } from "./memory-shared-state.js";
 
-test("one of two leads; the other takes over when the leader resigns, or is not heard of for the term", async () => {
+test("one of two leads; the other takes over when the leader resigns, or its term expires", async () => {
   const clock = { nowMs: 0 };
   const shared = await MemorySharedState.open({
     dataFolder: undefined,

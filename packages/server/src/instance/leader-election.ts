@@ -1,15 +1,15 @@
 /**
- * Leader election: one instance at a time does what must be done once for all. Leadership is a shared text that its holder prolongs;
- * when the holder is gone the text expires, and the next instance that asks takes over.
+ * Leader election: one instance at a time does work that must be done once per fleet. Leadership is a shared text that its holder keeps
+ * renewing (a lease); when the holder is gone it expires, and the next instance that asks takes over.
  */
 import type { SharedState } from "./shared-state.js";
 
-/** `alone`: the shared state cannot be written, so no instance knows of the others; each then acts on what it can see itself. */
+/** `alone`: the shared state cannot be written, so instances are unaware of each other; each acts on what it can see itself. */
 export type Leadership = "leader" | "follower" | "alone";
 
 interface LeaderElectionOptions {
   readonly shared: SharedState;
-  /** The election's name: elections of the same name have one leader. */
+  /** Elections with the same name share one leader. */
   readonly name: string;
   readonly instance: string;
   readonly keepMs: number;
@@ -33,7 +33,7 @@ export class LeaderElection {
     }
   }
 
-  /** The next instance that asks takes over at once. */
+  /** Lets the next instance that asks take over at once. */
   async resign(): Promise<void> {
     const { shared, name, instance } = this.#options;
     await shared.swap(name, { was: instance, now: instance, keepMs: 1 }).catch(() => false);

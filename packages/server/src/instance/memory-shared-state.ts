@@ -1,10 +1,10 @@
-/** The shared state of one process, beside the memory store, with a snapshot that a restart begins with. */
+/** Shared state for a single process with a memory store, with a snapshot that survives restarts. */
 import type { Log } from "../log.js";
 import { MOST_TEXTS, type SharedState, type Swap } from "./shared-state.js";
 import { Snapshot } from "./snapshot.js";
 
 interface MemorySharedStateOptions {
-  /** Where the snapshot is kept; absent: nowhere. */
+  /** Where the snapshot is stored; absent: nowhere. */
   readonly dataFolder: string | undefined;
   readonly log: Log;
   readonly now?: () => number;
@@ -81,7 +81,7 @@ export class MemorySharedState implements SharedState {
   }
 
   #load(line: unknown): void {
-    // A step of the history, in the earlier file.
+    // A history step, from the older file that held both.
     if (Object.hasOwn(line as object, "step")) return;
     const { name, text, endsAtMs } = line as Partial<KeptText> & { name?: unknown };
     if (typeof name !== "string" || typeof text !== "string" || !Number.isSafeInteger(endsAtMs)) {
@@ -92,7 +92,7 @@ export class MemorySharedState implements SharedState {
 
   *#lines(): Generator<object> {
     this.#forgetExpired();
-    // A copy of the list: texts may come and go while this is being written.
+    // Iterate over a copy: texts may come and go while this is being written.
     for (const [name, kept] of [...this.#texts]) yield { name, ...kept };
   }
 }

@@ -1,4 +1,6 @@
-/** What an instance has on Redis: counters, the state that a fleet shares, and those of all regions. In: settings that name a Redis. */
+/**
+ * What an instance keeps in Redis: counters, the fleet's shared state, and the shared state of all regions. In: settings that name a Redis.
+ */
 import type { Store } from "sluice";
 import { type RedisStoreOptions, redisStore } from "sluice/redis";
 import type { Settings } from "../settings/settings.js";
@@ -22,14 +24,14 @@ export function joinOnRedis(settings: Settings): { shared: SharedState; redis: R
   return { shared: new RedisSharedState(redis, redisKeys(settings["store-prefix"])), redis };
 }
 
-/** The state that the instances of all regions share, in the global store. */
+/** Shared state of the instances of all regions, in the global store. */
 export function homeOnRedis(settings: Settings): SharedState {
   const { "global-store": url, "global-store-deadline": timeoutMs } = settings;
   const client = redisClient(url!, { tls: storeTls(settings), timeoutMs });
   return new RedisSharedState(client, redisKeys(settings["store-prefix"]));
 }
 
-/** How both stores are reached, and which keys there are this fleet's. */
+/** Connection options for both stores, and this fleet's key prefix. */
 function placeOf(settings: Settings): Pick<RedisStoreOptions, "tls" | "prefix"> {
   return { tls: storeTls(settings), prefix: settings["store-prefix"] ?? "" };
 }

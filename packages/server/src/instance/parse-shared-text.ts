@@ -1,4 +1,7 @@
-/** Parses a shared text. One that cannot be parsed (another version wrote it, or a person edited it) counts as absent: it must not stop the rest. */
+/**
+ * Parses a shared text. An unparsable one (written by another version, or edited by hand) counts as absent, so that it cannot break the
+ * rest.
+ */
 export function parseSharedText<T>(text: string | undefined): T | undefined {
   try {
     return text === undefined ? undefined : (JSON.parse(text) as T);

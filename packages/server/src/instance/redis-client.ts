@@ -1,6 +1,6 @@
 /**
- * The service's own clients of the store's Redis, for the rule cache, the shared state, the history and the view of nodes. The library makes
- * them (`sluice/internal`), so that they connect exactly as the counters' client does.
+ * The service's own clients of the store's Redis, for the rule cache, shared state, history and node view. The library creates them
+ * (`sluice/internal`), so that they connect exactly like the counters' client.
  */
 import { type Cluster, connectRedis, type Redis } from "sluice/internal";
 import { parseRedisUrl, type TlsOptions } from "sluice/redis";
@@ -8,13 +8,13 @@ import { parseRedisUrl, type TlsOptions } from "sluice/redis";
 export type RedisClient = Redis | Cluster;
 type RedisTarget = ReturnType<typeof parseRedisUrl>;
 
-/** No command waits for ever: every caller has something to fall back on. */
+/** Bounds every command: each caller has a fallback. */
 const COMMAND_TIMEOUT_MS = 500;
 
 interface RedisClientOptions {
-  /** Beside a rediss URL. */
+  /** In addition to a rediss URL. */
   readonly tls?: TlsOptions;
-  /** Connects when first asked. */
+  /** Connects on first use. */
   readonly lazy?: boolean;
   readonly timeoutMs?: number;
 }
@@ -25,7 +25,7 @@ export function redisClient(
 ): RedisClient {
   const parsed = typeof target === "string" ? parseRedisUrl(target) : target;
   const client = connectRedis(parsed, { tls, commandTimeoutMs: timeoutMs, lazy });
-  // Commands that fail tell their caller; an unheard "error" event would end the process.
+  // Failed commands report to their callers; an unhandled "error" event would crash the process.
   client.on("error", () => undefined);
   return client;
 }

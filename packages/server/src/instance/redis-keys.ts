@@ -1,25 +1,25 @@
 /**
- * The one file of the service that spells Redis keys. They share the counters' prefix and layout version (the library's
- * `keys.ts`); a counter's key goes on with "{", so the two never meet.
+ * The one file of the service that builds Redis keys. They share the counters' prefix and layout version (the library's `keys.ts`); a
+ * counter's key continues with "{", so they never collide.
  */
 import { KEY_PREFIX } from "sluice/internal";
 
 export interface RedisKeys {
   /** A hash: version, digest, createdAtMs, document. */
   readonly rules: string;
-  /** Where a new version is announced; the message is its number. */
+  /** Channel that announces a new version; the message is its number. */
   readonly rulesChannel: string;
   /** A hash: packed counts by series. */
   historyStep(step: string, startMs: number): string;
   sharedText(name: string): string;
-  /** A sorted set of the names of shared texts. */
+  /** A sorted set with the names of all shared texts. */
   readonly sharedNames: string;
 }
 
-/** `prefix`: `--store-prefix`, which stands before the keys of counters, too. */
+/** `prefix`: `--store-prefix`, which counters' keys start with too. */
 export function redisKeys(prefix = ""): RedisKeys {
   const own = prefix + KEY_PREFIX;
-  // One hash tag: a script's keys, and a read of many, stay on one node of a cluster.
+  // A common hash tag keeps a script's keys, and those of a bulk read, on one cluster node.
   const history = `${own}history:{history}:`;
   return {
     rules: `${own}config:rules`,

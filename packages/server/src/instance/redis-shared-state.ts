@@ -1,9 +1,9 @@
-/** The shared state of a fleet, in the Redis that holds the counters. All keys share a hash tag, so that on a cluster they lie on one node. */
+/** A fleet's shared state, in the Redis that holds the counters. All keys share a hash tag, so that on a cluster they are on one node. */
 import type { RedisClient } from "./redis-client.js";
 import { type RedisKeys, redisKeys } from "./redis-keys.js";
 import { MOST_TEXTS, type SharedState, type Swap } from "./shared-state.js";
 
-/** KEYS: the text, the set of names. ARGV: name, 1 if a text was there, that text, the new one, how long (ms), the most names. */
+/** KEYS: the text, the set of names. ARGV: name, 1 if a text was there, that text, the new one, TTL (ms), maximum number of names. */
 const SWAP = `
 local held = redis.call('GET', KEYS[1])
 if ARGV[2] == '1' then
@@ -17,13 +17,13 @@ redis.call('SET', KEYS[1], ARGV[4], 'PX', ARGV[5])
 if redis.call('PTTL', KEYS[2]) < tonumber(ARGV[5]) + 86400000 then redis.call('PEXPIRE', KEYS[2], ARGV[5] + 172800000) end
 return 1`;
 
-/** KEYS: the set of names, then texts. ARGV: their names. A name is forgotten only if its text is gone at this very moment. */
+/** KEYS: the set of names, then texts. ARGV: their names. Removes a name only if its text is gone at this very moment. */
 const FORGET = `
 for i, name in ipairs(ARGV) do
   if redis.call('EXISTS', KEYS[i + 1]) == 0 then redis.call('ZREM', KEYS[1], name) end
 end`;
 
-/** Bounds what one call may hold up Redis for, to about a millisecond. */
+/** Bounds how long one call blocks Redis to about a millisecond. */
 const TEXTS_PER_READ = 32;
 const FORGOTTEN_PER_NEW_NAME = 8;
 
@@ -43,7 +43,7 @@ export class RedisSharedState implements SharedState {
   async readAll(prefix: string): Promise<Map<string, string>> {
     const found = new Map<string, string>();
     const expired: string[] = [];
-    // Every name has the score 0, so that the set is in the order of the bytes; 0xff follows all of UTF-8.
+    // All scores are 0, so the set is in byte order; 0xff sorts after all of UTF-8.
     const after = Buffer.concat([Buffer.from(`(${prefix}`), Buffer.from([0xff])]);
     const names = await this.#redis.zrangebylex(this.#keys.sharedNames, `[${prefix}`, after);
     for (let i = 0; i < names.length; i += TEXTS_PER_READ) {
@@ -63,7 +63,7 @@ export class RedisSharedState implements SharedState {
     const args = [name, was === undefined ? 0 : 1, was ?? "", now, keepMs, MOST_TEXTS];
     const done = await this.#redis.eval(SWAP, 2, this.#keys.sharedText(name), this.#keys.sharedNames, ...args);
     if (Number(done) !== 1) return false;
-    // A new name removes a few expired ones, so that unread names do not pile up.
+    // Each new name cleans up a few expired ones, so that unread names do not pile up.
     if (was === undefined)
       await this.#forget(await this.#redis.zrandmember(this.#keys.sharedNames, FORGOTTEN_PER_NEW_NAME));
     return true;

@@ -1,15 +1,15 @@
 /**
- * Small texts that all instances share, each under a name and with an expiry, changed by compare-and-swap. Heartbeats, the leader
- * election, alerts and the top keys of each instance are such texts.
- * In Redis where the counters live in Redis, else in this process with a snapshot in the data folder. Bounded: 10 000 texts.
+ * Small texts shared by all instances, each with a name and a TTL, changed by compare-and-swap. Heartbeats, leader election, alerts and
+ * each instance's top keys are such texts.
+ * Kept in Redis if the counters are, otherwise in this process with a snapshot in the data folder. Bounded: 10 000 texts.
  */
 
 export interface SharedState {
-  /** Undefined if the text was never written or has expired. Rejects, as the others do, where the state cannot be reached. */
+  /** Undefined if the text was never written or has expired. Rejects, like the others, if the state is unreachable. */
   read(name: string): Promise<string | undefined>;
-  /** Every text whose name begins with the prefix, by name. */
+  /** All texts whose names start with the prefix, by name. */
   readAll(prefix: string): Promise<ReadonlyMap<string, string>>;
-  /** Writes if the text is still `was` (undefined: if there is none); false if another instance was first. */
+  /** Writes if the text is still `was` (undefined: absent); false if another instance was faster. */
   swap(name: string, change: Swap): Promise<boolean>;
   close(): Promise<void>;
 }
@@ -17,9 +17,9 @@ export interface SharedState {
 export interface Swap {
   readonly was: string | undefined;
   readonly now: string;
-  /** Until it expires. */
+  /** TTL. */
   readonly keepMs: number;
 }
 
-/** Room for the heartbeats of a fleet and a day of top keys. */
+/** Enough for a fleet's heartbeats and a day of top keys. */
 export const MOST_TEXTS = 10_000;

@@ -1,7 +1,7 @@
 /**
- * State in memory, kept in a file of the data folder so that a restart begins with it: read once at the start, saved every ten seconds
- * while it changes, and at the end. A line of JSON for each part; the file is whole or not there at all.
- * The last line holds the number of lines, so that a file which was cut off is recognised.
+ * A snapshot of in-memory state in the data folder, to survive restarts: loaded at startup, saved every ten seconds while it changes, and
+ * on shutdown. One line of JSON per part; the file is replaced atomically.
+ * The last line holds the number of lines, so that a truncated file is detected.
  */
 import { createReadStream } from "node:fs";
 import { mkdir, open, rename, rm, stat } from "node:fs/promises";
@@ -13,24 +13,24 @@ import type { Log } from "../log.js";
 interface SnapshotOptions {
   readonly folder: string;
   readonly file: string;
-  /** The file in which earlier versions kept these lines, among others; read while there is no `file`. */
+  /** The file in which older versions kept these lines, among others; read if `file` does not exist. */
   readonly earlierFile?: string;
-  /** The state's name in the log: `the monitoring history`. */
+  /** Name of the state in logs: `the monitoring history`. */
   readonly title: string;
   readonly log: Log;
-  /** Takes one line into the state; throws where the line is damaged. */
+  /** Loads one line into the state; throws if it is damaged. */
   readonly load: (line: unknown) => void;
-  /** Forgets lines that were loaded before a damaged one. */
+  /** Discards lines loaded before a damaged one. */
   readonly clear: () => void;
-  /** The whole state. May be read slowly: the state changes meanwhile. */
+  /** The whole state. Consumed slowly: the state may change meanwhile. */
   readonly lines: () => Iterable<object>;
 }
 
 const SAVE_EVERY_MS = 10_000;
-/** Large state is saved less often, so that saving takes no more than this of the disk and the event loop. */
+/** Large states are saved less often, so that saving takes no more than this rate of disk and event loop. */
 const SAVED_BYTES_PER_MS = 1_000;
 const LINES_PER_TURN = 16;
-/** Whatever it holds, a file past this is not ours to read into memory. */
+/** A larger file cannot be ours, and must not be read into memory. */
 const LARGEST_BYTES = 512 * 1024 * 1024;
 const LAYOUT = 1;
 
@@ -72,7 +72,7 @@ export class Snapshot {
     }
   }
 
-  /** Nothing if there is no file; throws if it is damaged. */
+  /** Yields nothing if there is no file; throws if it is damaged. */
   async *#read(): AsyncGenerator<unknown> {
     const { folder, earlierFile } = this.#options;
     const candidates = [this.#path, ...(earlierFile === undefined ? [] : [join(folder, earlierFile)])];
@@ -108,7 +108,7 @@ export class Snapshot {
     this.#timer.unref();
   }
 
-  /** One after the other, so that the last to be written is the last on disk. Resolves with the bytes. */
+  /** Serialised, so that the last save is the one that stays on disk. Resolves with the number of bytes. */
   #save(): Promise<number> {
     this.#lastSave = this.#lastSave.then(() => this.#saveChanges());
     return this.#lastSave;
@@ -140,7 +140,7 @@ export class Snapshot {
       await writeLine({ layout: LAYOUT });
       for (const line of this.#options.lines()) {
         await writeLine(line);
-        // Checks are answered between two turns.
+        // Yield to the event loop, so that checks are answered in between.
         if (++lines % LINES_PER_TURN === 0) await nextTurn();
       }
       await writeLine({ end: lines });

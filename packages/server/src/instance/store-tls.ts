@@ -1,6 +1,6 @@
 /**
- * What TLS to the store needs beside a rediss URL: a private authority, a client certificate.
- * In: settings. Out: the files' contents, read once: renewed ones are read by the next start, or by workers that replace others.
+ * TLS options for the store besides a rediss URL: a private CA, a client certificate.
+ * In: settings. Out: the files' contents, read once: renewed files are picked up by the next start, or by replaced workers.
  */
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -33,7 +33,7 @@ function contentOf(settings: StoreFiles, name: "ca" | "cert" | "key"): Partial<R
   if (file === undefined) return {};
   try {
     const content = readFileSync(file);
-    // OpenSSL takes an authority that it cannot read for none, and every connection would fail.
+    // OpenSSL silently ignores an unreadable CA, and every connection would fail.
     if (name !== "key") new X509Certificate(content);
     return { [name]: content };
   } catch (error) {

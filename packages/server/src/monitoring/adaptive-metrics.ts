@@ -1,4 +1,4 @@
-/** The metrics of rules with `adapt`. Their label is the rule, never clients' data: of very many rules the first are shown. */
+/** Metrics of rules with `adapt`. The only label is the rule, never client data; the number of rules is bounded. */
 import type { AdaptiveStats, Limiter } from "sluice";
 import { type ReadableMetric, readableMetric, type Sample } from "./readable-metric.js";
 

@@ -47,7 +47,7 @@ test("each pair of verdicts is counted in its own cell", () => {
   });
 });
 
-test("a rule in shadow is a live side too; a candidate without its live check is not counted", () => {
+test("a shadow rule counts as the live side too; a candidate without its live check is not counted", () => {
   const rule = ruleOf("a");
   const comparisons = new Comparisons({ rules: [rule] });
   const candidate = check("candidate", true);
@@ -56,7 +56,7 @@ test("a rule in shadow is a live side too; a candidate without its live check is
   expect(countsOf(comparisons, rule)).toMatchObject({ onlyLiveRefused: 1, bothAllowed: 0, bothRefused: 0 });
 });
 
-test("a series is the rule's form: the description does not matter, the order of fields does not, any number does", () => {
+test("a series identifies the rule's numbers: description and field order do not matter, any number does", () => {
   const rule = ruleOf("a");
   const { id, ...rest } = rule;
   expect(comparisonSeries({ ...rest, id, description: "other" })).toBe(comparisonSeries(rule));
@@ -67,7 +67,7 @@ test("a series is the rule's form: the description does not matter, the order of
   expect([comparisonSeries(rule)!, "rule:total", "a"].map(isComparison)).toEqual([true, false, false]);
 });
 
-test("a change of the rule begins anew, and the earlier form keeps its counts", () => {
+test("a changed rule starts a new series, and the earlier one keeps its counts", () => {
   const limiter = { rules: [ruleOf("a")] };
   const comparisons = new Comparisons(limiter);
   const checks = [check("enforce", true), check("candidate", true)];
@@ -80,7 +80,7 @@ test("a change of the rule begins anew, and the earlier form keeps its counts", 
   expect(countsOf(comparisons, limiter.rules[0]!)).toMatchObject({ bothAllowed: 2 });
 });
 
-test("200 candidates are compared at once, and 400 series are kept, those in force among them", () => {
+test("at most 200 candidates are compared, and 400 series kept, including those in force", () => {
   const limiter = { rules: Array.from({ length: 250 }, (_, i) => ruleOf(`r${i}`)) };
   const comparisons = new Comparisons(limiter);
   const add = () => {

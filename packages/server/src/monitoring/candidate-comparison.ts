@@ -1,7 +1,7 @@
 /**
- * A candidate beside its live rule, on the same requests: how often both allowed, both refused, or one alone refused.
- * Each form of a rule has a series of its own in the history: when the candidate or the live numbers change, the comparison begins anew,
- * and requests from before the candidate are in neither of its sides.
+ * Compares a candidate with its live rule on the same requests: how often both allowed, both refused, or only one refused.
+ * Each form of a rule has its own series in the history: when the candidate's or the live numbers change, the comparison starts anew, so
+ * neither side includes requests from before.
  */
 import { createHash } from "node:crypto";
 import type { CheckResult, Limiter, Rule } from "sluice";
@@ -17,7 +17,7 @@ export const comparisonNames: readonly Counted[] = [
 
 const found = new WeakMap<Rule, string>();
 
-/** No rule has a colon in its id. Undefined: the rule has no candidate. */
+/** Contains a colon, which no rule id does. Undefined: the rule has no candidate. */
 export function comparisonSeries(rule: Rule): string | undefined {
   if (rule.candidate === undefined) return undefined;
   let series = found.get(rule);
@@ -34,7 +34,7 @@ export function isComparison(series: string): boolean {
   return series !== "rule:total" && series.includes(":");
 }
 
-/** Of the rules in force. A rule with several forms in short order keeps the counts of the last few. */
+/** Comparisons of the rules in force. If a rule changes several times in a row, the counts of the last few forms are kept. */
 export class Comparisons {
   readonly #rules: () => readonly Rule[];
   #known: readonly Rule[] = [];
@@ -45,7 +45,7 @@ export class Comparisons {
     this.#rules = () => limiter.rules;
   }
 
-  /** `candidate`: a check of that mode, one of `checks`. */
+  /** `candidate`: one of `checks`, in candidate mode. */
   add(candidate: CheckResult, checks: readonly CheckResult[]): void {
     const live = checks.find((check) => check.rule === candidate.rule && check.mode !== "candidate");
     const cells = this.#cellsOf(candidate.rule);
@@ -74,7 +74,7 @@ export class Comparisons {
       this.#bySeries.set(series, cells);
       this.#cells.set(rule.id, cells);
     }
-    // The oldest first, never those in force.
+    // Evicts the oldest, but never those in force.
     for (const series of this.#bySeries.keys()) {
       if (this.#bySeries.size <= 2 * MOST_COMPARISONS) break;
       this.#bySeries.delete(series);
@@ -82,5 +82,5 @@ export class Comparisons {
   }
 }
 
-/** More candidates than this at once are not compared. */
+/** Further candidates are not compared. */
 const MOST_COMPARISONS = 200;

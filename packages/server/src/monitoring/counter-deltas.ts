@@ -1,4 +1,7 @@
-/** The increase of everything that `traffic.ts` counts since the last reading. Each reader has its own, so that none takes from another. */
+/**
+ * The increase of all counts of `traffic.ts` since the last reading. Each reader has its own instance, so that readers do not affect each
+ * other.
+ */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Limiter } from "sluice";
 import { comparisonNames } from "./candidate-comparison.js";
@@ -10,7 +13,7 @@ import { modelNames } from "./spend/model-spend.js";
 import type { Traffic } from "./traffic.js";
 
 const RULES_AT_ONCE = 50;
-/** A clock that jumps must not claim an hour of counting. */
+/** A clock that jumps must not claim an hour of coverage. */
 const MOST_SECONDS = 60;
 
 /** In the order in which they are read below. */
@@ -38,7 +41,7 @@ const heldNames: readonly Counted[] = ["held", "settled", "overrun"];
 
 interface CountedSpan {
   readonly counts: readonly SeriesCounts[];
-  /** How long they were counted, in whole seconds. */
+  /** The time covered, in whole seconds. */
   readonly seconds: number;
 }
 
@@ -54,7 +57,7 @@ export class CounterDeltas {
     this.#lastMs = nowMs;
   }
 
-  /** In slices, between which checks are answered: there may be a thousand rules. */
+  /** In slices, so that checks are answered in between: there may be a thousand rules. */
   async next(nowMs: number): Promise<CountedSpan> {
     const seconds = Math.min(MOST_SECONDS, Math.max(1, Math.round((nowMs - this.#lastMs) / 1_000)));
     this.#lastMs = nowMs;

@@ -43,7 +43,7 @@ test("a request is counted once, however many shadow rules refuse it; one withou
   });
 });
 
-test("a rule's totals: a shadow check lets pass whatever it finds, a candidate is neither allowed nor refused", () => {
+test("a rule's totals: a shadow check always counts as allowed, a candidate as neither allowed nor refused", () => {
   const all = counts();
   all.add(
     decision([
@@ -68,7 +68,7 @@ test("a rule's totals: a shadow check lets pass whatever it finds, a candidate i
   expect(use.reduce((sum, each) => sum + each, 0)).toBe(0);
 });
 
-test("utilisation is counted in tenths of the limit, a refusal in the last; not where a failure policy answered", () => {
+test("utilisation is counted in tenths of the limit, a refusal in the last; not if a failure policy answered", () => {
   const all = counts();
   const useOf = () => Array.from([...all.totals()][0]!.use);
   for (const remaining of [10, 9, 5, 1, 0]) all.add(decision([check({ remaining })]));
@@ -79,7 +79,7 @@ test("utilisation is counted in tenths of the limit, a refusal in the last; not 
   expect(useOf()).toEqual([2, 1, 0, 0, 0, 1, 0, 0, 0, 3]);
 });
 
-test("1000 rules and ten variants of a rule have counts of their own; later ones are counted together", () => {
+test("1000 rules, and ten variants per rule, are counted individually; the rest are counted together", () => {
   const all = counts();
   for (let i = 0; i < 1_005; i++) all.add(decision([check({ rule: `r${i}` })]));
   for (let i = 0; i < 12; i++) all.add(decision([check({ rule: "r0", variant: `v${i}` })]));

@@ -1,13 +1,13 @@
 /**
  * Counts requests, and checks by rule, variant, mode, outcome and reason, on the path of every request.
- * Plain arrays, because a labelled counter costs as much as a tenth of a decision; the labels are spelled when they are read.
- * Counts only grow: a reader of one second's counts reads twice and subtracts.
+ * Plain arrays, because a labelled counter costs a tenth of a decision; labels are added when the counts are read.
+ * Counts only grow: to get one second's counts, read twice and subtract.
  */
 import type { CheckMode, CheckResult, Decision, Degraded, Reason } from "sluice";
 import type { Comparisons } from "./candidate-comparison.js";
 
 const modes: readonly CheckMode[] = ["enforce", "shadow", "candidate"];
-/** The first stands for "allowed". */
+/** The first entry means "allowed". */
 const reasons: readonly (Reason | "")[] = [
   "",
   "limit",
@@ -33,7 +33,7 @@ interface DecisionCount {
   readonly count: number;
 }
 
-/** Of one rule, all variants together. */
+/** One rule's totals over all its variants. */
 export interface RuleTotals {
   readonly rule: string;
   readonly allowed: number;
@@ -42,7 +42,7 @@ export interface RuleTotals {
   readonly candidateAllowed: number;
   readonly candidateRefused: number;
   readonly use: Float64Array;
-  /** Turns that were booked (`maxWait`), and how long they were away, in sum. */
+  /** Turns that were booked (`maxWait`), and their total wait. */
   readonly turns: number;
   readonly waitMs: number;
 }
@@ -51,19 +51,19 @@ interface RequestTotals {
   readonly allowed: number;
   readonly refused: number;
   readonly shadowRefused: number;
-  /** Met no rule, and passed for that. */
+  /** Matched no rule, and passed for that reason. */
   readonly unmatched: number;
   readonly degraded: Readonly<Record<Degraded, number>>;
 }
 
-/** Rules and variants come and go over months; what is read must stay small. Later ones are counted together. */
+/** Rules and variants come and go over months, so cardinality is bounded: later ones are counted together. */
 const MOST_RULES = 1_000;
 const MOST_VARIANTS = 10;
 const OTHER_RULES = "(other)";
 const OTHER_VARIANTS = "(other)";
 
 class RuleCounts {
-  /** Checks without a variant: those of most rules. */
+  /** Checks without a variant, as most rules have. */
   readonly plain = new Float64Array(CELLS);
   readonly use = new Float64Array(TENTHS);
   readonly byVariant = new Map<string, Float64Array>();
@@ -109,14 +109,14 @@ export class DecisionCounts {
       const check = checks[i]!;
       this.#addCheck(check, degraded === undefined);
       if (check.mode === "enforce") continue;
-      // A failure policy answered: neither side has decided.
+      // If a failure policy answered, neither side has decided.
       if (check.mode === "shadow") shadowRefused ||= !check.allowed;
       else if (degraded === undefined) this.comparisons.add(check, checks);
     }
     if (shadowRefused) this.#shadowRefused++;
   }
 
-  /** `isCounted`: by the store. How much of a limit is in use is unknown without it. */
+  /** `isCounted`: by the store. Otherwise the limit's utilisation is unknown. */
   #addCheck(check: CheckResult, isCounted: boolean): void {
     const counts = this.#byRule.get(check.rule) ?? this.#countsOf(check.rule);
     const { mode } = check;
@@ -165,7 +165,7 @@ export class DecisionCounts {
       }
       yield {
         rule,
-        // A shadow check lets pass whatever it finds.
+        // Shadow checks always let the request pass.
         allowed: sums.enforce[0]! + sums.shadow[0]! + sums.shadow[1]!,
         refused: sums.enforce[1]!,
         shadowRefused: sums.shadow[1]!,

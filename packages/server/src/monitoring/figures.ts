@@ -1,6 +1,4 @@
-/**
- * The figures of the traffic: the recorder that writes them into the history, and the views that the admin API reads from it.
- */
+/** The traffic figures: the recorder that writes them to the history, and the views that the admin API reads from it. */
 import type { Attributes, Limiter } from "sluice";
 import type { Heartbeat } from "../instance/heartbeat.js";
 import type { SharedState } from "../instance/shared-state.js";
@@ -26,9 +24,9 @@ import type { StatsView } from "./views/stats.js";
 import type { AskedTime } from "./views/time.js";
 
 export interface Figures {
-  /** Where the history cannot be reached, the instance shows what it counted itself. */
+  /** If the history is unreachable, shows what this instance counted itself. */
   readStats(asked: AskedTime & { rule?: string | undefined }): Promise<StatsView>;
-  /** Load shedding, moving limits, waiting; of all rules or one. */
+  /** Load shedding, adaptive limits and waiting requests; for all rules or one. */
   readLoad(asked: AskedTime & { rule?: string | undefined }): Promise<LoadView>;
   /** Units by rule and model. */
   readSpend(
@@ -37,10 +35,10 @@ export interface Figures {
   readTopKeys(query: TopKeysQuery): Promise<TopKeysView>;
   /** One key's traffic by rule, and its last refusals. */
   readKey(query: { attributes: Attributes; fromMs: number; toMs: number }): Promise<KeyView>;
-  /** The names of attributes that requests had. */
+  /** The attribute names seen in requests. */
   readAttributes(): Promise<SeenNames>;
   readonly live: LiveFeed;
-  /** Writes what was not written yet. */
+  /** Writes what has not been written yet. */
   close(): Promise<void>;
 }
 
@@ -48,7 +46,7 @@ interface FiguresOptions {
   readonly limiter: Limiter;
   readonly traffic: Traffic;
   readonly history: History;
-  /** In memory, for when the other cannot be reached; absent where it is in memory itself. */
+  /** In memory, as a fallback; absent if `history` is in memory itself. */
   readonly own?: History | undefined;
   readonly shared: SharedState;
   readonly instance: string;
@@ -60,7 +58,7 @@ interface FiguresOptions {
   alertsFiring(): number;
 }
 
-/** A day of a thousand rules is a hundred thousand texts to read, from the Redis that decides. */
+/** Cached: a day of a thousand rules takes a hundred thousand texts to read, from the Redis that decides. */
 const STATS_FOR_MS = 1_000;
 const ATTRIBUTES_FOR_MS = 2_000;
 
@@ -81,7 +79,7 @@ export function startFigures(options: FiguresOptions): Figures {
   const live = new LiveFeed(() => readLive(sources));
   const statsOfAll = singleFlightBy(STATS_FOR_MS, (time: AskedTime) => readStats(sources, time));
   const loadOfAll = singleFlightBy(STATS_FOR_MS, (time: AskedTime) => readLoad(sources, load, time));
-  // Screens that show the same range ask at different milliseconds; what they get is made of whole steps.
+  // Screens showing the same range ask at different milliseconds, but get the same whole steps: share the cache entry.
   const nameOf = (time: AskedTime): string => {
     const { step, fromMs, toMs } = stepsOf(time, Date.now());
     return time.window === "range" ? `${step} ${fromMs} ${toMs}` : time.window;

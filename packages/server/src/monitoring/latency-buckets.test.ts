@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { bucketOf, LATENCY_BOUNDS_MS, LATENCY_BUCKETS, latencyNames, latencyOf } from "./latency-buckets.js";
 
-test("a bound belongs to the bucket that it ends; anything beyond the last has a bucket of its own", () => {
+test("a bound belongs to the bucket below it; values beyond the last bound have their own bucket", () => {
   expect([0, 0.05, 0.050001, 1000, 1000.1, Number.POSITIVE_INFINITY].map(bucketOf)).toEqual([0, 0, 1, 12, 13, 13]);
   expect(LATENCY_BUCKETS).toBe(LATENCY_BOUNDS_MS.length + 1);
   expect([latencyNames[0], latencyNames.at(-1)]).toEqual(["latency00", "latency13"]);
@@ -40,7 +40,7 @@ test("without requests a latency is 0; slower than the last bound counts as the 
   expect(latencyOf(countInBuckets([5_000]))).toEqual({ p50Ms: 1000, p95Ms: 1000, p99Ms: 1000 });
 });
 
-test("values within one bucket are taken as evenly spread", () => {
+test("values within a bucket are assumed to be evenly spread", () => {
   const buckets = countInBuckets(Array(100).fill(1.5));
   expect(latencyOf(buckets)).toEqual({ p50Ms: 1.75, p95Ms: 2.425, p99Ms: 2.485 });
 });

@@ -1,10 +1,10 @@
-/** The buckets in which latencies are counted, here and in the history, and what is read from them. Pure. */
+/** The latency buckets, for metrics and history, and the quantiles computed from them. Pure. */
 import type { Counted } from "./history/history.js";
 import type { Latency } from "./views/stats.js";
 
-/** From 50 us, where a memory store answers, to beyond any store deadline. In ms. Another list needs other names in the history. */
+/** In ms: from 50 µs, typical of a memory store, to beyond any store deadline. Changing the list requires new names in the history. */
 export const LATENCY_BOUNDS_MS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 50, 100, 250, 1000] as const;
-/** The last bucket counts what is beyond all bounds. */
+/** The last bucket counts values beyond all bounds. */
 export const LATENCY_BUCKETS = LATENCY_BOUNDS_MS.length + 1;
 
 export const latencyNames: readonly Counted[] = Array.from(
@@ -18,7 +18,7 @@ export function bucketOf(tookMs: number): number {
   return bucket;
 }
 
-/** Read off the buckets, evenly within one; what is beyond the last bound counts as that bound. 0 without requests. */
+/** Interpolates linearly within a bucket; values beyond the last bound count as that bound. 0 without requests. */
 export function latencyOf(buckets: ArrayLike<number>, bounds: readonly number[] = LATENCY_BOUNDS_MS): Latency {
   return {
     p50Ms: quantile(buckets, bounds, 0.5),

@@ -11,12 +11,12 @@ const grantTo = (counts: LeaseCounts, id: string): void =>
     request,
   );
 
-test("a full table counts no more leases, and looks for ended ones once a second, however many requests get one", () => {
+test("a full table counts no more leases, and is swept for expired ones at most once a second", () => {
   const counts = new LeaseCounts();
   let nowMs = 1_000;
   vi.spyOn(performance, "now").mockImplementation(() => nowMs);
   for (let i = 0; i < 100_000; i++) grantTo(counts, `held-${i}`);
-  // A look goes over the whole table.
+  // A sweep iterates over the whole table.
   const looks = vi.spyOn(Map.prototype, Symbol.iterator);
   for (let i = 0; i < 5_000; i++) grantTo(counts, `more-${i}`);
   expect(looks).toHaveBeenCalledTimes(1);

@@ -1,14 +1,14 @@
 /**
- * Leases held, by rule: those that this instance granted, until they are released here or end by themselves. One that is released through
- * another instance counts until its end.
+ * Leases held, by rule: those that this instance granted, until they are released here or expire. One released through another instance
+ * counts until it expires.
  */
 import type { DecidedRequest, Decision, Limiter } from "sluice";
 
-/** More than this are not watched: the gauge then tells too few. */
+/** Further leases are not tracked: the gauge then underreports. */
 const MOST_LEASES = 100_000;
-/** In a full table every request would look at all leases for those that have ended, and be held up by it. */
+/** Bounds sweeps of a full table for expired leases: one per request would delay every request. */
 const LOOK_EVERY_MS = 1_000;
-/** How the counter of a concurrency rule ends; a candidate's, in capitals, blocks no request. */
+/** Suffix of a concurrency rule's counter; a candidate's is in upper case and blocks no request. */
 const CONCURRENCY = ":c";
 
 interface Held {

@@ -1,6 +1,6 @@
 /**
- * The live view, read once a second for all watchers, and only while there is one.
- * Bounded: a hundred watchers. Each ends when the service does.
+ * Reads the live view once a second for all watchers, and only while there are any.
+ * Bounded: a hundred watchers. All end with the service.
  */
 import type { LiveView } from "./views/stats.js";
 
@@ -11,7 +11,7 @@ interface Watcher {
 }
 
 const MOST_WATCHERS = 100;
-/** After the second's beginning, when the instances have written the one before. */
+/** Offset within the second, when the instances have written the one before. */
 const READ_AT_MS = 400;
 
 export class LiveFeed {
@@ -26,7 +26,7 @@ export class LiveFeed {
     this.#read = read;
   }
 
-  /** How to stop; undefined if there are too many, or the service is ending. */
+  /** Returns a function that stops watching; undefined if there are too many watchers, or the service is shutting down. */
   watch(watcher: Watcher): (() => void) | undefined {
     if (this.#closed || this.#watchers.size >= MOST_WATCHERS) return undefined;
     this.#watchers.add(watcher);
@@ -59,9 +59,9 @@ export class LiveFeed {
   }
 
   async #tell(): Promise<void> {
-    // A history that answers late is not asked again meanwhile; watchers hear that nothing came.
+    // Do not pile up reads on a slow history; watchers get undefined instead.
     const view = this.#reading ? undefined : await this.#readOnce();
-    // A timer may fire early, or two of them close together after a busy second: no second is sent twice.
+    // Timers may fire early, or in quick succession after a busy second: never send a second twice.
     if (view !== undefined && view.atMs === this.#toldMs) return;
     this.#toldMs = view?.atMs ?? this.#toldMs;
     for (const watcher of [...this.#watchers]) watcher.next(view);

@@ -1,5 +1,5 @@
 /**
- * The metrics of the service. Label cardinality is bounded: rules, transports and our own words, never clients' data.
+ * The service's metrics. Label cardinality is bounded: rules, transports and fixed words, never client data.
  * In: the counts of `traffic.ts`, the limiter and the configuration. Out: text for `GET /metrics`. `docs/metrics.md` lists the same.
  */
 import { performance } from "node:perf_hooks";
@@ -18,22 +18,22 @@ import { waitingMetrics } from "./waiting-metrics.js";
 
 export interface Metrics {
   readonly registry: Registry;
-  /** A reload of Envoy's files, good or bad. */
+  /** Envoy's files were reloaded, successfully or not. */
   envoyReloaded(outcome: "loaded" | "failed"): void;
   /** A wrong token, session or API token. */
   authenticationFailed(labels: { plane: string; credential: string }): void;
-  /** A lease or negative hits came back from Envoy. */
+  /** Envoy gave back a lease or negative hits. */
   envoyGaveBack(outcome: "released" | "unknown" | "given-back" | "ignored" | "abandoned"): void;
-  /** An Envoy reported a bucket of its quota, and this came of it. */
+  /** The outcome of a quota bucket report. */
   envoyQuota(outcome: string): void;
-  /** Where the open streams and buckets of quotas are counted. */
+  /** Registers the source for the numbers of open quota streams and buckets. */
   readQuotas(read: () => { streams: number; buckets: number }): void;
-  /** The stream of a control plane stands, or does not. */
+  /** Whether the control plane stream is connected. */
   envoyConnected(connected: boolean): void;
   addCounters(counters: readonly ReadableCounter[]): void;
 }
 
-/** The state of the configuration layer, as `/readyz` reports it too. */
+/** The configuration layer's state, as `/readyz` reports it too. */
 interface ConfigurationHealth {
   readonly loaded: boolean;
   readonly database: "up" | "down" | "none";
@@ -46,7 +46,7 @@ interface MetricsOptions {
   readonly traffic: Traffic;
   readonly health: Pick<StoreHealth, "state">;
   readonly configuration: () => ConfigurationHealth;
-  /** Writes to the history that were lost; absent without a history. */
+  /** Lost writes to the history; absent without a history. */
   readonly lostWrites?: (() => number) | undefined;
   /** Absent without --record. */
   readonly recorded?: Recorded | undefined;
@@ -271,7 +271,7 @@ function recordingMetrics(recorded: Recorded): ReadableMetric[] {
   ];
 }
 
-/** Since the last scrape: each scrape gets the share of the time between two scrapes. */
+/** Since the last scrape, so that each scrape gets its own interval's utilisation. */
 function eventLoopMetric(): ReadableMetric {
   let before = performance.eventLoopUtilization();
   return readableMetric(

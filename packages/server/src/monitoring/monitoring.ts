@@ -1,7 +1,7 @@
 /**
- * The third step of the start: monitoring. Beside the path of requests it counts, records, detects and shows; no check waits for it.
+ * Step 3 of the start: monitoring. Off the request path, it counts, records, detects and displays; no check waits for it.
  *
- *   always               metrics, the observer of requests, the view of the store, OTLP where it is set
+ *   always               metrics, the request observer, the store view, OTLP if configured
  *   --monitoring on      also the history, this instance's heartbeat, figures, alerts
  */
 import type { Rule } from "sluice";
@@ -41,9 +41,9 @@ export interface Monitoring {
   readonly figures: Figures | undefined;
   readonly readRegions: (() => Promise<RegionsView>) | undefined;
   readonly alerts: Pick<Alerts, "read" | "acknowledge" | "test"> | undefined;
-  /** Ends what only looks on, which may take a round of alerts: requests are still answered meanwhile. */
+  /** Ends the watches of alerts and regions, which may take an alert round: requests are still answered meanwhile. */
   endWatching(): Promise<void>;
-  /** Counts a call to a language model that is over; absent with monitoring off. */
+  /** Counts a finished model call; absent with monitoring off. */
   readonly noteModel: ((used: ModelUse) => void) | undefined;
 }
 
@@ -180,9 +180,10 @@ function heartbeatOf({ instance, configuration, fleet }: Sources & { fleet: Flee
       const { loaded, lastError, database } = configuration.status();
       const { rulesVersion } = limiter;
       return {
-        store: health.state,
+        // A partial outage is not reported: one late answer somewhere in a fleet deserves no alert.
+        store: health.failingSinceMs === undefined ? "up" : "degraded",
         rulesVersion,
-        // Rules from a file are counted by each instance for itself: the same rules may be its first version and another's fifth.
+        // Versions from a rules file are local to an instance: the same rules may be one's first version and another's fifth.
         sharedVersion: database === "none" ? undefined : rulesVersion,
         rulesLoaded: loaded,
         configurationError: lastError,

@@ -1,32 +1,32 @@
 /**
- * Observes each request that a transport answered: counts and latency, and a span where the request is sampled.
- * On the path of every request: with monitoring off and no collector, an observer does nothing.
+ * Observes each answered request: counts, latency, and a trace span if it is sampled.
+ * On the path of every request: with monitoring off and no collector, an observer is a no-op.
  */
 import type { Decision } from "sluice";
 import type { Outcome, RequestCounts, Transport } from "./request-counts.js";
 
-/** Taken when the request came. */
+/** Captured when the request arrives. */
 interface Arrival {
   /** performance.now() */
   readonly sinceMs: number;
-  /** The caller's header, as it came. */
+  /** The caller's raw header. */
   readonly traceparent: string | string[] | undefined;
 }
 
-/** A request that was answered, for a span. */
+/** An answered request, for a span. */
 export interface TracedRequest extends Arrival {
   readonly transport: Transport;
   readonly allowed: boolean;
-  /** Where the transport has one. */
+  /** If the transport has one. */
   readonly decision?: Decision | undefined;
 }
 
 export interface RequestObserver {
-  /** The limiter decided, and the client gets its decision. */
+  /** The limiter decided, and the client gets that decision. */
   decided(decision: Decision, arrival: Arrival): void;
-  /** Where the answer is not the limiter's own, or there is none. */
+  /** The answer is not the limiter's decision, or there is none. */
   answered(answer: Outcome & { readonly decision?: Decision }, arrival: Arrival): void;
-  /** Undefined for a request that was a mistake. All are counted; one span stands for the batch. */
+  /** Undefined for an invalid request. All are counted; the batch gets a single span. */
   batchDecided(decisions: readonly (Decision | undefined)[], arrival: Arrival): void;
 }
 
@@ -42,7 +42,7 @@ export function observeRequests({
   readonly trace: ((request: TracedRequest) => void) | undefined;
 }): Observe {
   return (transport) => {
-    // These wait for the request's turn themselves (`maxWait`): the wait is asked for, and no latency of the decision.
+    // These wait for a request's turn themselves (`maxWait`): that is intended waiting, not decision latency.
     const waits = transport === "forward-auth" || transport === "proxy";
     const count = (outcome: Outcome, sinceMs: number, delayMs = 0): void =>
       requests?.add(transport, outcome, Math.max(0, performance.now() - sinceMs - (waits ? delayMs : 0)));

@@ -1,4 +1,4 @@
-/** The metrics of units that were fetched ahead. None with the memory store, which is in this process already. */
+/** Metrics of prefetched units. None with the memory store, which is in this process already. */
 import type { Limiter, PrefetchStats } from "sluice";
 import { type ReadableMetric, readableMetric, type Sample } from "./readable-metric.js";
 

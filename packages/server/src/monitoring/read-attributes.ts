@@ -1,11 +1,11 @@
-/** The names of attributes that requests had, of all instances: those that this one saw, and those that others keep in the shared state. */
+/** The attribute names seen in requests by any instance: by this one, and by the others as published in the shared state. */
 import type { SharedState } from "../instance/shared-state.js";
 import { ATTRIBUTES_PREFIX } from "./recorder.js";
 import type { SeenAttributes } from "./seen-attributes.js";
 
 export interface SeenNames {
   readonly names: ReadonlySet<string>;
-  /** False where there were more than are kept, or other instances cannot be asked: then a name that is missing says nothing. */
+  /** False if there were too many, or other instances are unreachable: then a missing name proves nothing. */
   readonly isComplete: boolean;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Reads the figures of the admin API: the last two minutes, hour or day, and the second that has just ended everywhere.
- * Read from the history that all instances share. Where that cannot be read, or has nothing of a step, this instance tells what it counted itself.
+ * Reads the admin API's figures: the last two minutes, hour or day, and the latest second that all instances have reported.
+ * Reads the shared history. If that is unreachable, or lacks a step, uses what this instance counted itself.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { comparisonNames, comparisonSeries, isComparison } from "./candidate-comparison.js";
@@ -36,14 +36,14 @@ export async function readStats(
     if (rule === undefined || (asked.rule !== undefined && rule !== asked.rule)) continue;
     const compared = candidates.get(rule);
     const own = ruleStats(rule, sumOf(points));
-    // Readings of load come also without traffic.
+    // Load readings exist even without traffic.
     if (asked.rule === undefined && own.allowed + own.refused === 0) continue;
     rules.push({
       ...own,
       ...(asked.rule === rule && { points: pointsOf(points).map(({ counts: _, ...point }) => point) }),
       ...(compared !== undefined && { comparison: comparisonOf(series.get(compared) ?? []) }),
     });
-    // Checks are answered meanwhile.
+    // Yield to the event loop.
     if (rules.length % RULES_AT_ONCE === 0) await nextTurn();
   }
   return {
@@ -71,7 +71,7 @@ export async function readLive(sources: StatsSources): Promise<LiveView> {
   const range: Range = { step: "second", fromMs: atMs, toMs: atMs + 1, nowMs: Date.now() };
   const { series, scope, present, ownSteps } = await readFleetOrOwn(sources, range);
   const total = series.get(TOTAL_SERIES)?.[0]?.counts ?? {};
-  // Of an instance that was late, several seconds come as one.
+  // A late instance reports several seconds as one.
   const seconds = Math.max(1, total.seconds ?? 1);
   const perSecond = (count = 0): number => Math.round(count / seconds);
   const rules = [...series].flatMap(([name, [point]]) => {
@@ -82,7 +82,7 @@ export async function readLive(sources: StatsSources): Promise<LiveView> {
   });
   const outage = sources.outage();
   const away = present.filter(({ store }) => store === "degraded").length;
-  const degradedInstances = Math.max(away, outage === undefined ? 0 : 1);
+  const degradedInstances = Math.max(away, outage === undefined || outage.partial ? 0 : 1);
   return {
     atMs,
     scope: ownSteps.has(atMs) ? "instance" : scope,
@@ -97,7 +97,7 @@ export async function readLive(sources: StatsSources): Promise<LiveView> {
     eventLoopUtilisation: Math.max(0, ...present.map(({ eventLoopUtilisation }) => eventLoopUtilisation)),
     store: {
       kind: sources.storeKind,
-      state: degradedInstances > 0 ? "degraded" : "up",
+      state: degradedInstances > 0 || outage !== undefined ? "degraded" : "up",
       degradedInstances,
       ...(outage !== undefined && { outage }),
     },

@@ -1,6 +1,6 @@
 /**
- * One window of the history, step by step: of all instances, or of this one where the history cannot be read or has nothing of a step.
- * In: the sources, a window or range. Out: series of counts, whose they are, and how much of each step was counted.
+ * One window of the history, step by step: of all instances, or of this one if the history is unreachable or lacks a step.
+ * In: the sources, a window or range. Out: series of counts, their scope, and the coverage of each step.
  */
 import type { Rule } from "sluice";
 import type { Heartbeat, InstanceReport } from "../instance/heartbeat.js";
@@ -9,16 +9,16 @@ import { addCounts, type Counts } from "./history/packed-counts.js";
 import type { OutageView } from "./views/stats.js";
 import type { AskedTime, Scope, StatsSpan } from "./views/time.js";
 
-/** The sources of a view beside the history. */
+/** A view's sources. */
 export interface StatsSources {
   readonly history: History;
-  /** This instance's own counts, in memory; absent if `history` is that. */
+  /** This instance's own counts, in memory; absent if `history` is that already. */
   readonly own: History | undefined;
   readonly storeKind: string;
   rules(): readonly Rule[];
   rulesVersion(): number;
   readonly heartbeat: Pick<Heartbeat, "report" | "readAll">;
-  /** Of this instance's store; undefined while it answers. */
+  /** This instance's view of the store; undefined while it answers. */
   outage(): OutageView | undefined;
   alertsFiring(): number;
 }
@@ -40,7 +40,7 @@ export interface Range {
   readonly nowMs: number;
 }
 
-/** One step of a window: how much of it was counted, and by whom. */
+/** One step of a window: its coverage and scope. */
 interface CoveredStep {
   readonly atMs: number;
   readonly coveredMs: number;
@@ -50,11 +50,11 @@ interface CoveredStep {
 export interface ReadWindow extends Omit<Found, "ownSteps"> {
   readonly atMs: number;
   readonly stepMs: number;
-  /** One for each step of the window, also where nothing came. */
+  /** One per step of the window, even without traffic. */
   readonly covered: readonly CoveredStep[];
 }
 
-/** The steps of a window or range: the finest that are still kept of all of it. Whole steps, none in the future. */
+/** The steps of a window or range: the finest still retained for all of it. Whole steps, none in the future. */
 export function stepsOf(asked: AskedTime, nowMs: number): Range {
   if (asked.window !== "range") {
     const { step, lengthMs } = windows[asked.window];
@@ -85,7 +85,7 @@ interface Found {
   readonly series: Series;
   readonly scope: Scope;
   readonly present: readonly InstanceReport[];
-  /** Steps that this instance alone told. */
+  /** Steps that only this instance can report. */
   readonly ownSteps: ReadonlySet<number>;
 }
 
@@ -105,9 +105,9 @@ export async function readFleetOrOwn(
     return { series: mine, scope: "instance", present: [heartbeat.report(Date.now())], ownSteps };
   }
   const [series, heard] = fleet;
-  // A Redis that is full answers reads and refuses writes: then not even this instance is heard of.
+  // A full Redis answers reads and refuses writes: then even this instance's heartbeat is missing.
   const present = heard.length === 0 ? [heartbeat.report(Date.now())] : heard;
-  // The newest step may not be written yet: that is no hole.
+  // The newest step may not have been written yet, which is not a gap.
   const newestMs = stepAt(step, range.nowMs - LIVE_DELAY_MS);
   const known = new Set((series.get(TOTAL_SERIES) ?? []).map(({ atMs }) => atMs));
   const ownSteps = new Set(
@@ -116,7 +116,7 @@ export async function readFleetOrOwn(
   return { series: ownSteps.size === 0 ? series : filled(series, mine, ownSteps), scope: "fleet", present, ownSteps };
 }
 
-/** The history's steps, and this instance's where the history has nothing. */
+/** The history's steps, with gaps filled by this instance's. */
 function filled(series: Series, own: Series, ownSteps: ReadonlySet<number>): Series {
   const both = new Map(series);
   for (const [name, points] of own) {
@@ -130,7 +130,7 @@ function filled(series: Series, own: Series, ownSteps: ReadonlySet<number>): Ser
   return both;
 }
 
-/** For each step, how much of it was counted. Steps that an older version wrote say nothing of it: they count as whole. */
+/** The coverage of each step. Steps from older versions have none recorded: they count as fully covered. */
 function coverage(
   total: readonly Point[],
   { step, fromMs, toMs, nowMs }: Range,
@@ -143,7 +143,7 @@ function coverage(
     const elapsedMs = Math.min(lengthMs, Math.max(0, nowMs - startMs));
     if (counts === undefined) return { atMs: startMs, coveredMs: 0 };
     const countedMs = counts.seconds === undefined ? elapsedMs : counts.seconds * 1_000;
-    // A second of an instance that was late holds several; a minute never holds more than a minute.
+    // A late instance's second may cover several; a minute never covers more than a minute.
     return { atMs: startMs, coveredMs: step === "second" ? countedMs : Math.min(countedMs, lengthMs) };
   });
 }

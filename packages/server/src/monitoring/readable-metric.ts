@@ -1,14 +1,11 @@
-/**
- * Counts that are kept elsewhere, in the form that prom-client's registry needs of a metric: read at each scrape, so that counting
- * costs no labels.
- */
+/** Adapts counts kept elsewhere to prom-client's metric interface: read at each scrape, so that counting needs no labels. */
 export interface Sample {
   readonly value: number;
   readonly labels: Readonly<Record<string, string | number>>;
   readonly metricName?: string;
 }
 
-/** How several workers' values become one. */
+/** How the values of several workers are combined. */
 type Aggregator = "sum" | "max" | "min";
 
 interface Described {
@@ -19,7 +16,7 @@ interface Described {
   readonly aggregator?: Aggregator;
 }
 
-/** A counter of another room, which gives its numbers when asked. */
+/** A counter owned by another module, read on demand. */
 export interface ReadableCounter {
   readonly name: string;
   readonly help: string;
@@ -40,7 +37,7 @@ export function readableMetric(described: Described, read: () => Sample[]): Read
   };
 }
 
-/** Cumulative, as Prometheus wants them. `counts` has one more than `bounds`; `scale` turns our unit into Prometheus's. */
+/** Cumulative, as Prometheus expects. `counts` has one more entry than `bounds`; `scale` converts our unit to Prometheus's. */
 export function histogramSamples(histogram: {
   name: string;
   bounds: readonly number[];

@@ -1,8 +1,8 @@
 /**
- * Brings what this instance counted into the history, once a second: the difference between two readings of `traffic.ts`.
- * Nothing on the path of a request waits for it. The recorder drops what it cannot write, and the history counts the loss; this instance's own history,
- * which lies in its memory, has it.
- * Every few seconds it also writes this instance's top keys and names of attributes into the shared state.
+ * Writes this instance's counts to the history once a second: the difference between two readings of `traffic.ts`.
+ * Never on the request path. What cannot be written is dropped and counted as lost by the history; this instance's own in-memory history
+ * still has it.
+ * Every few seconds it also publishes this instance's top keys and attribute names in the shared state.
  */
 import type { Limiter } from "sluice";
 import { causeInWords } from "../instance/failure-words.js";
@@ -15,29 +15,29 @@ import type { SharedLoad } from "./load/shared-load.js";
 import { KeyTexts } from "./top-keys/key-texts.js";
 import type { Traffic } from "./traffic.js";
 
-/** Names of attributes, as JSON: see `read-attributes.ts`. */
+/** Attribute names, as JSON: see `read-attributes.ts`. */
 export const ATTRIBUTES_PREFIX = "attributes:";
 const QUARTER_KEYS_EVERY = 5;
 const HOUR_KEYS_EVERY = 60;
 const ATTRIBUTES_EVERY = 5;
 const ATTRIBUTES_KEEP_MS = 24 * 3_600_000;
-/** As often as they are written though nothing is new: so they outlive the instance by most of a day. */
+/** How often they are rewritten even without changes, so that they outlive the instance by most of a day. */
 const ATTRIBUTES_AGAIN = 3_600;
 
-/** A timer may come a moment early: what it brings is of the second that is about to end, not of the one before. */
+/** Timers may fire slightly early: those counts belong to the second that is about to end, not to the one before. */
 const EARLY_MS = 50;
 
 interface Recorder {
-  /** Writes what was not written yet. */
+  /** Writes what has not been written yet. */
   close(): Promise<void>;
 }
 
 interface RecorderOptions {
   readonly limiter: Limiter;
   readonly traffic: Traffic;
-  /** Of all instances. */
+  /** The fleet's. */
   readonly history: History;
-  /** Of this one alone, in its memory; absent where the other is that already. */
+  /** This instance's, in memory; absent if the other is that already. */
   readonly own: History | undefined;
   readonly shared: SharedState;
   readonly load: Pick<SharedLoad, "share">;
@@ -50,12 +50,12 @@ export function startRecorder(options: RecorderOptions): Recorder {
   let timer: NodeJS.Timeout;
   let underWay: Promise<void> | undefined;
   const next = (): void => {
-    // At the beginning of each second, for the one that has just ended.
+    // At the start of each second, for the previous one.
     timer = setTimeout(
       () => {
         next();
         void recording.note();
-        // A history that answers late is not asked by ever more writes at once; what was counted meanwhile comes with the next one.
+        // Do not pile up writes on a slow history; the next write includes what was counted meanwhile.
         underWay ??= recording.tick().finally(() => {
           underWay = undefined;
         });
@@ -94,7 +94,7 @@ class Recording {
     this.#forOwn = new CounterDeltas(traffic, limiter, nowMs);
   }
 
-  /** This instance's own history: each second, however long the shared history takes. */
+  /** Updates this instance's own history each second, however slow the shared history is. */
   async note(): Promise<void> {
     const nowMs = Date.now();
     this.#options.traffic.attributes.nextSecond();
@@ -127,7 +127,7 @@ class Recording {
     });
   }
 
-  /** The first of several failures in a row is told. */
+  /** Logs only the first of consecutive failures. */
   async #loggingFailures(work: () => Promise<void>): Promise<void> {
     try {
       await work();

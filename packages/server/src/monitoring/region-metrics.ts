@@ -1,4 +1,4 @@
-/** The metrics of a region's fetches from the global store. None without one. */
+/** Metrics of a region's fetches from the global store. None without one. */
 import type { Limiter, RegionStats } from "sluice";
 import { type ReadableMetric, readableMetric, type Sample } from "./readable-metric.js";
 
@@ -6,7 +6,7 @@ interface Told {
   readonly name: string;
   readonly help: string;
   readonly type: "counter" | "gauge";
-  /** Over the workers of one instance; else they are summed. */
+  /** How the workers of an instance are combined; default: summed. */
   readonly aggregator?: "max";
   readonly figureOf: (stats: RegionStats) => number;
 }

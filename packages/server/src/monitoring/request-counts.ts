@@ -1,6 +1,6 @@
 /**
  * Counts answered requests by transport and outcome, with their latencies, on the path of every request.
- * Plain arrays, as in `decision-counts.ts`; read in the form that prom-client's registry asks of a metric.
+ * Plain arrays, as in `decision-counts.ts`; converted to prom-client's format when read.
  */
 import { bucketOf, LATENCY_BOUNDS_MS, LATENCY_BUCKETS } from "./latency-buckets.js";
 import { histogramSamples, type ReadableMetric, readableMetric } from "./readable-metric.js";
@@ -11,7 +11,7 @@ const transports: readonly Transport[] = ["http", "grpc", "forward-auth", "proxy
 /** The outcome of a request. */
 export interface Outcome {
   readonly allowed: boolean;
-  /** Whether any rule applied. */
+  /** Whether any rule matched. */
   readonly matched: boolean;
 }
 
@@ -40,7 +40,7 @@ export class RequestCounts {
     counts.buckets[bucketOf(tookMs)]!++;
   }
 
-  /** Of all transports together. */
+  /** Summed over all transports. */
   latencies(): Float64Array {
     const sum = new Float64Array(LATENCY_BUCKETS);
     for (const transport of transports) {
@@ -65,7 +65,7 @@ export class RequestCounts {
     );
   }
 
-  /** In seconds, as Prometheus wants times. */
+  /** In seconds, as Prometheus expects. */
   latency(name: string, help: string): ReadableMetric {
     return readableMetric({ name, help, type: "histogram" }, () =>
       this.#inUse().flatMap(([transport, { buckets, sumMs }]) =>

@@ -1,4 +1,4 @@
-/** The metrics of reservations: how many, how they ended, and how many units. */
+/** Metrics of reservations: how many, how they ended, and how many units. */
 import type { Limiter, ReservationStats, ReservedUnits } from "sluice";
 import { type ReadableMetric, readableMetric, type Sample } from "./readable-metric.js";
 
@@ -22,7 +22,13 @@ const figures: readonly (readonly [name: string, help: string, read: (stats: Res
 
 const kinds: readonly (keyof ReservedUnits)[] = ["held", "charged", "overrun"];
 
-export function reservationMetrics(limiter: Pick<Limiter, "reservationStats">): ReadableMetric[] {
+/** For rules without a unit. */
+const NO_UNIT = "";
+/** Unit names are configured by the operator; beyond this many, the rest is summed under an empty name. */
+const MOST_UNITS = 32;
+
+export function reservationMetrics(limiter: Pick<Limiter, "reservationStats" | "findRule">): ReadableMetric[] {
+  const units = new UnitSums(limiter);
   const metrics = figures.map(([name, help, read]) =>
     readableMetric(
       { name: `sluice_reservations_${name}`, help, type: name.endsWith("_total") ? "counter" : "gauge" },
@@ -34,16 +40,38 @@ export function reservationMetrics(limiter: Pick<Limiter, "reservationStats">): 
     readableMetric(
       {
         name: "sluice_reservations_units_total",
-        help: "Units of reservations: held by checks, charged by settlements, and what of that was beyond what was held.",
+        help: "Units of reservations, by the unit of their rule: held by checks, charged by settlements, and what of that was beyond what was held.",
         type: "counter",
       },
-      () => kinds.map((kind): Sample => ({ value: sumOf(limiter.reservationStats(), kind), labels: { kind } })),
+      () => units.samples(),
     ),
   ];
 }
 
-function sumOf({ rules }: ReservationStats, kind: keyof ReservedUnits): number {
-  let sum = 0;
-  for (const units of rules.values()) sum += units[kind];
-  return sum;
+/** Tokens and microdollars do not add up: one series per unit. */
+class UnitSums {
+  readonly #limiter: Pick<Limiter, "reservationStats" | "findRule">;
+  /** By rule, including deleted ones: a series must never decrease because units moved to another one. */
+  #unitOf: ReadonlyMap<string, string> = new Map();
+
+  constructor(limiter: Pick<Limiter, "reservationStats" | "findRule">) {
+    this.#limiter = limiter;
+  }
+
+  samples(): Sample[] {
+    const unitOf = new Map<string, string>();
+    const sums = new Map<string, Record<keyof ReservedUnits, number>>([[NO_UNIT, { held: 0, charged: 0, overrun: 0 }]]);
+    for (const [rule, units] of this.#limiter.reservationStats().rules) {
+      const named = this.#unitOf.get(rule) ?? this.#limiter.findRule(rule)?.unit ?? NO_UNIT;
+      const unit = sums.has(named) || sums.size < MOST_UNITS ? named : NO_UNIT;
+      unitOf.set(rule, unit);
+      const sum = sums.get(unit) ?? { held: 0, charged: 0, overrun: 0 };
+      for (const kind of kinds) sum[kind] += units[kind];
+      sums.set(unit, sum);
+    }
+    this.#unitOf = unitOf;
+    return [...sums].flatMap(([unit, sum]) =>
+      kinds.map((kind): Sample => ({ value: sum[kind], labels: { kind, unit } })),
+    );
+  }
 }

@@ -7,7 +7,7 @@ function passSeconds(seen: SeenAttributes, seconds: number): void {
   for (let i = 0; i < seconds; i++) seen.nextSecond();
 }
 
-test("the first 64 requests of a second are looked at, then one in 16", () => {
+test("the first 64 requests of a second are sampled, then one in 16", () => {
   const seen = new SeenAttributes();
   for (let i = 0; i < 64; i++) seen.add({ user: "1" });
   for (let i = 0; i < 15; i++) seen.add({ missed: "1" });
@@ -19,7 +19,7 @@ test("the first 64 requests of a second are looked at, then one in 16", () => {
   expect(seen.names).toContain("fresh");
 });
 
-test("a name is kept for this day and the next, and then forgotten", () => {
+test("a name is kept for the current day and the next", () => {
   const seen = new SeenAttributes();
   seen.add({ old: "1" });
   passSeconds(seen, 2 * DAY_S - 1);
@@ -28,7 +28,7 @@ test("a name is kept for this day and the next, and then forgotten", () => {
   expect(seen.names).toEqual([]);
 });
 
-test("256 names are kept; a further one makes the set incomplete for as long as it would have counted", () => {
+test("256 names are kept; one more marks the set incomplete for as long as that name would have been kept", () => {
   const seen = new SeenAttributes();
   const names = (from: number, to: number) =>
     Object.fromEntries(Array.from({ length: to - from }, (_, i) => [`n${from + i}`, "1"]));

@@ -1,8 +1,8 @@
 /**
- * Which attributes requests had lately: names only, never values. A rule that needs an attribute which no request has is most often
- * a misspelling, and would limit no request.
- * On the path of a request, so not every request is looked at: the first ones of each second, then one in sixteen.
- * Bounded: 256 names of this day and of the one before, counted from the start. Where more come, the set is known to be incomplete.
+ * The attribute names seen in recent requests: names only, never values. A rule that needs an attribute which no request has is usually
+ * misspelled, and limits nothing.
+ * On the request path, so requests are sampled: the first ones of each second, then one in sixteen.
+ * Bounded: 256 names, of the current and the previous day (counted from the start). If there were more, the set is marked incomplete.
  */
 const MOST_NAMES = 256;
 const LONGEST_NAME = 128;
@@ -43,7 +43,7 @@ export class SeenAttributes {
     return [...new Set([...this.#before, ...this.#names])].sort();
   }
 
-  /** False where there were names that are not kept. */
+  /** False if names were dropped. */
   get isComplete(): boolean {
     return !this.#overflowed && !this.#overflowedBefore;
   }

@@ -1,6 +1,4 @@
-/**
- * The metrics of load shedding. Labels are rules and their classes, never clients' data: of very many rules the first are shown.
- */
+/** Metrics of load shedding. Labels are rules and their classes, never client data; the number of rules is bounded. */
 import type { Limiter, SheddingStats } from "sluice";
 import { type ReadableMetric, readableMetric, type Sample } from "./readable-metric.js";
 

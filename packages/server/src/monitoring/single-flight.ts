@@ -1,6 +1,6 @@
-/** Single-flight with a TTL: many screens that show the same figures cause one read, not one each. */
+/** Single-flight with a TTL: many screens showing the same figures cause a single read. */
 
-/** Calls `ask` once for all callers within so many ms. A failure is not cached. */
+/** Shares one call of `ask` among all callers within `ms`. Failures are not cached. */
 export function singleFlight<T>(ms: number, ask: () => Promise<T>): () => Promise<T> {
   let kept: Promise<T> | undefined;
   let untilMs = 0;
@@ -17,10 +17,10 @@ export function singleFlight<T>(ms: number, ask: () => Promise<T>): () => Promis
   };
 }
 
-/** Names that are kept at once: a client that asks for ever other ranges holds no more. */
+/** Maximum number of cached names: a client that keeps asking for new ranges holds no more. */
 const MOST_NAMES = 32;
 
-/** The same for calls that differ: each name has a flight of its own. */
+/** The same for parameterised calls: one flight per name. */
 export function singleFlightBy<A, T>(
   ms: number,
   ask: (argument: A) => Promise<T>,

@@ -1,4 +1,4 @@
-/** The store for Prometheus: calls, for one that is called; memory, for one in this process. */
+/** Store metrics: calls, for a remote store; memory, for one in this process. */
 import type { BreakerState, Limiter, MemoryUse } from "sluice";
 import { histogramSamples, type ReadableMetric, readableMetric, type Sample } from "./readable-metric.js";
 

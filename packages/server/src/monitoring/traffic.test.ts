@@ -14,7 +14,7 @@ const ruleAt = (i: number, key = "user"): Rule => ({
   window: "1h",
 });
 
-test("counting long keys looks a rule up once among ten thousand, not for each", async () => {
+test("counting long keys looks a rule up once among ten thousand, not per key", async () => {
   const limiter = createLimiter({ rules: Array.from({ length: RULES }, (_, i) => ruleAt(i)) });
   observeTraffic(limiter, { isCounted: true });
   const find = vi.spyOn(Array.prototype, "find");
@@ -25,7 +25,7 @@ test("counting long keys looks a rule up once among ten thousand, not for each",
   await limiter.close();
 });
 
-test("a rule that counts by another attribute from now on is shown by that one", async () => {
+test("a rule with a changed key attribute is shown by the new one", async () => {
   const limiter = createLimiter({ rules: [ruleAt(0)] });
   const { topKeys } = observeTraffic(limiter, { isCounted: true });
   await limiter.check({ path: "/p0", user: "u".repeat(300), team: "t".repeat(300) });

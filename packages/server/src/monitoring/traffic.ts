@@ -1,6 +1,6 @@
 /**
- * Counts the traffic on the path of every request: one listener, plain counts. Metrics, history and top keys read from it.
- * With monitoring off nothing listens, and all counts stay empty.
+ * Counts traffic on the path of every request: one listener, plain counts. Metrics, history and top keys read from it.
+ * With monitoring off there is no listener, and all counts stay empty.
  */
 import type { Limiter } from "sluice";
 import { Comparisons } from "./candidate-comparison.js";
@@ -29,7 +29,7 @@ export interface Traffic {
 
 interface TrafficOptions {
   readonly isCounted: boolean;
-  /** Of the log of refusals. Default `shown`. */
+  /** For the refusal log. Default `shown`. */
   readonly refusalValues?: RefusalValues;
 }
 
@@ -70,7 +70,7 @@ export function observeTraffic(limiter: Limiter, { isCounted, refusalValues = "s
   return traffic;
 }
 
-/** The key attributes of a rule. Each rule is looked up once: among ten thousand that takes ten times as long as a check. */
+/** A rule's key attributes. Cached per rule: a look-up among ten thousand takes ten times as long as a check. */
 function keyAttributesIn(limiter: Limiter): (rule: string) => readonly string[] {
   let { rules } = limiter;
   let found = new Map<string, readonly string[]>();

@@ -1,4 +1,4 @@
-/** The metric of requests that wait for a turn. Its label is the rule, never clients' data: of very many rules the first are shown. */
+/** Metrics of requests waiting for a turn. The only label is the rule, never client data; the number of rules is bounded. */
 import type { Limiter } from "sluice";
 import { type ReadableMetric, readableMetric } from "./readable-metric.js";
 

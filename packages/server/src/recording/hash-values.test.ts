@@ -12,7 +12,7 @@ const rule: Rule = {
   overrides: [{ match: { user: 42 }, limit: 2 }],
 };
 
-test("named attributes are hashed, equal values alike, others stay", () => {
+test("named attributes are hashed, equal values equally; others stay", () => {
   const hashed = new HashedValues(["user"], "key");
   const one = hashed.attributes({ user: "acme", path: "/x" });
   expect(one).toEqual({ user: hashed.hash("acme"), path: "/x" });
@@ -21,14 +21,14 @@ test("named attributes are hashed, equal values alike, others stay", () => {
   expect(new HashedValues(["user"], "other").hash("acme")).not.toBe(hashed.hash("acme"));
 });
 
-test("an attribute named __proto__ stays one", () => {
+test("an attribute named __proto__ stays an attribute", () => {
   const attributes = JSON.parse('{"__proto__":"p","user":"u"}') as Record<string, string>;
   const hashed = new HashedValues(["__proto__"], "key");
   expect(Object.keys(hashed.attributes(attributes))).toEqual(["__proto__", "user"]);
   expect(JSON.stringify(hashed.attributes(attributes))).not.toContain('"p"');
 });
 
-test("literal values of rules are hashed as their attributes are; patterns stay and make the rule opaque", () => {
+test("literal values in rules are hashed like their attributes; patterns stay and make the rule opaque", () => {
   const hashed = new HashedValues(["user"], "key");
   expect(hashed.rule(rule)).toMatchObject({
     match: { user: [hashed.hash("acme"), "a*"], path: "/v1/**" },
@@ -40,7 +40,7 @@ test("literal values of rules are hashed as their attributes are; patterns stay 
   expect([...opaqueRules([{ ...rule, match: { ip: "10.0.0.1" } }], ["ip"])]).toEqual(["r"]);
 });
 
-test("values that differ in a lone surrogate have hashes of their own", () => {
+test("values that differ in a lone surrogate have different hashes", () => {
   const hashed = new HashedValues(["user"], "key");
   const hashes = ["\ud800", "\ud801", "\udc00", "\ufffd", "\ud83d\ude00"].map((user) => hashed.hash(user));
   expect(new Set(hashes).size).toBe(hashes.length);

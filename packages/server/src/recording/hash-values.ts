@@ -1,16 +1,16 @@
 /**
- * Keyed hashes in place of attribute values, for recordings without personal data. Equal values stay equal, so that keys are counted as they
- * were; a literal value in a rule is hashed like the attribute that it is compared with. Patterns (globs, address blocks) cannot look into
- * a hash, and variants are chosen by the value itself: rules that do so are replayed as uncertain. Pure but for the key.
+ * Replaces attribute values by keyed hashes, for recordings without personal data. Equal values stay equal, so keys are still counted
+ * correctly; literal values in rules are hashed like the attribute that they are compared with. Patterns (globs, address blocks) cannot be
+ * matched against a hash, and variants are chosen by the value itself: a replay treats such rules as uncertain. Pure except for the key.
  */
 import { createHmac } from "node:crypto";
 import type { Attributes, Match, Rule } from "sluice";
 import { bytesOf } from "../own-text.js";
 import type { Redaction } from "./recording-lines.js";
 
-/** 96 bits: no two values of a recording meet by chance. */
+/** 96 bits: collisions within a recording are practically impossible. */
 const LENGTH = 16;
-/** A hash costs a microsecond or two, and the same values come again and again. */
+/** A hash takes a microsecond or two, and values repeat. */
 const MOST_REMEMBERED = 10_000;
 
 export class HashedValues implements Redaction {
@@ -25,7 +25,7 @@ export class HashedValues implements Redaction {
 
   attributes = (attributes: Attributes): Attributes => {
     if (this.names.size === 0) return attributes;
-    // Not by assignment: an attribute may be named "__proto__". What is neither text, number nor boolean is absent to rules.
+    // fromEntries, not assignment: an attribute may be named "__proto__". Rules ignore values that are no string, number or boolean.
     const entries = Object.entries(attributes).filter(
       ([name, value]) => !this.names.has(name) || ["string", "number", "boolean"].includes(typeof value),
     );
@@ -34,7 +34,7 @@ export class HashedValues implements Redaction {
     );
   };
 
-  /** Ids are the clients' own words, and often hold what their attributes hold. */
+  /** Ids are chosen by clients, and often contain attribute values. */
   id = (id: string): string => (this.names.size === 0 ? id : this.hash(id));
 
   hash(value: string): string {
@@ -78,12 +78,12 @@ function isPresence(value: unknown): boolean {
   return value === "*" || value === "**";
 }
 
-/** Whether a condition reads the value rather than compares it: addresses are read as addresses, even single ones. */
+/** Whether a condition interprets the value rather than compares it: even single addresses are parsed. */
 function looksInside(name: string, value: unknown): boolean {
   return !isPresence(value) && (name === "ip" || String(value).includes("*"));
 }
 
-/** The rules whose outcome a replay cannot know, because they look into hashed values. */
+/** Rules whose outcome a replay cannot know, because they interpret hashed values. */
 export function opaqueRules(rules: readonly Rule[], hashed: readonly string[]): Set<string> {
   const names = new Set(hashed);
   const readsInside = (match: Match = {}): boolean =>

@@ -1,6 +1,6 @@
 /**
- * Spells what a store decided as lines, and hands them to the segments. Rules and books are written before the first line that
- * needs them, in every segment: each can be read without the others.
+ * Serialises a store's decisions to lines and passes them to the segments. Rules and rule books are written before the first line that
+ * needs them, in every segment: each can be read on its own.
  */
 import type { Limiter, Rule } from "sluice";
 import type { AskedKey, AskedPart, CheckRequest, LeaseRequest, RefundRequest, StoreReply } from "sluice/internal";
@@ -30,23 +30,23 @@ const MOST_RECENT = 4;
 export class Recorder {
   readonly #options: RecorderOptions;
   #rules: { readonly rules: readonly Rule[]; readonly version: number } = { rules: [], version: 0 };
-  /** The last few versions: a request may be answered after the rules that it was asked under were changed. */
+  /** The last few versions: a request may be answered after the rules under which it was decided have changed. */
   readonly #recent = new Map<number, readonly Rule[]>();
-  /** In this segment. */
+  /** Versions written to this segment. */
   #written = new Set<number>();
-  /** Books of Envoy's requests, by the number that lines name them by. */
+  /** Numbers that lines use to refer to rule books of Envoy requests. */
   readonly #books = new WeakMap<object, number>();
   #bookCount = 0;
   #booksWritten = new Set<number>();
   #segment = 0;
-  /** The store's clock, for requests that it is not asked about; the store that records sets it. */
+  /** The store's clock, for requests that do not reach it; set by the recording store. */
   storeNowMs: () => number = Date.now;
 
   constructor(options: RecorderOptions) {
     this.#options = options;
   }
 
-  /** From here on the limiter's rules and its decisions by policy are recorded too. */
+  /** From here on, also records the limiter's rules and the decisions made by policy. */
   watch(limiter: Limiter): void {
     const setRules = (rules: readonly Rule[], version: number): void => {
       this.#rules = { rules, version };
@@ -63,7 +63,7 @@ export class Recorder {
     });
   }
 
-  /** The version of the rules that a request made now is asked under. */
+  /** The rules version under which a request made now is decided. */
   get rulesVersion(): number {
     return this.#rules.version;
   }
@@ -75,7 +75,7 @@ export class Recorder {
     this.#decision(request, reply, { at, allowed, degraded: undefined });
   }
 
-  /** By a failure policy, from units that were fetched ahead, or because no rule counts it: a draft may. */
+  /** Decided by a failure policy or from prefetched units, or not counted by any rule: a draft may count it. */
   #notByStore(decision: Decision, request: CheckRequest): void {
     const { checks, verdicts, nowMs } = Decision.originOf(decision);
     const { allowed, guarantee, reason } = decision;
@@ -127,12 +127,12 @@ export class Recorder {
     this.#write({ ...time, rules, block: rule, lengthMs, attributes: this.#options.hashed.attributes(attributes) });
   }
 
-  /** Counters were changed in a way that no line tells: what comes after is uncertain for a while. */
+  /** Counters were changed in a way that lines cannot express: what follows is uncertain for a while. */
   lacks(): void {
     if (this.#begin()) this.#write({ dropped: 0 });
   }
 
-  /** The number of a part's own book, which is written first if this segment lacks it. */
+  /** The number of a part's own rule book, written first if this segment lacks it. */
   readonly #bookOf = ({ book }: AskedPart): number | undefined => {
     if (book === undefined) return undefined;
     let number = this.#books.get(book);
@@ -147,7 +147,7 @@ export class Recorder {
     return number;
   };
 
-  /** What a line under these rules needs before it: the head of a segment, and the rules. False while nothing can be recorded. */
+  /** Writes what a line under these rules needs before it: the segment's head, and the rules. False while nothing can be recorded. */
   #begin(version = this.#rules.version): boolean {
     const { segments } = this.#options;
     if (!segments.isOpen) return false;

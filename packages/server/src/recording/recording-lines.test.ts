@@ -28,7 +28,7 @@ test("every kind of line is read", () => {
   for (const line of lines) expect(parseLine(JSON.stringify(line))).toEqual(line);
 });
 
-test("what a reader could not rely on is no line", () => {
+test("a malformed line is rejected", () => {
   const wrong = [
     "",
     "null",

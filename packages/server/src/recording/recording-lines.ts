@@ -1,6 +1,6 @@
 /**
- * The lines of a recording: what was asked of the store, what it decided, and when by its clock. One JSON object a line; `docs/analysis.md`
- * describes them to users. In: requests and replies. Out: lines; and lines read back, or undefined for what is none. Pure.
+ * The lines of a recording: what the store was asked, what it decided, and when by its clock. One JSON object per line; `docs/analysis.md`
+ * documents them for users. In: requests and replies. Out: lines; and parsed lines, or undefined for invalid ones. Pure.
  */
 import type { Attributes, Rule } from "sluice";
 import type { AskedPart, Check, CheckRequest, StoreReply } from "sluice/internal";
@@ -16,13 +16,13 @@ export interface HeaderLine {
   readonly segment: number;
   readonly at: number;
   readonly store: string;
-  /** Whether all counters were empty when the recording began: those of a store in memory are. */
+  /** Whether all counters were empty when the recording started, as in a memory store. */
   readonly fresh: boolean;
   /** The attributes whose values are hashed. */
   readonly hashed: readonly string[];
 }
 
-/** A rule set: so many lines with a rule each follow. `book`: rules of a part of a request (Envoy), instead of those in force. */
+/** A rule set, followed by `count` lines with a rule each. `book`: rules for a part of a request (Envoy), instead of those in force. */
 export interface RulesLine {
   readonly rules: number;
   readonly count: number;
@@ -36,7 +36,7 @@ export interface RuleLine {
 /** When something happened, by the store's clock. */
 export interface LineTime {
   readonly at: number;
-  /** Microseconds within `at`, where the store reports them: its order. */
+  /** Microseconds within `at`, if the store reports them; defines the order. */
   readonly us?: number;
 }
 
@@ -59,23 +59,23 @@ export interface DecisionLine extends LineTime {
   readonly attributes: Attributes;
   readonly cost?: number;
   readonly id?: string;
-  /** Names the request: refunds, releases and renewals say it again. */
+  /** Identifies the request: refunds, releases and renewals refer to it. */
   readonly entry: string;
-  /** More names, where parts of the request were decided by different attempts (a cluster). */
+  /** Further names, if parts of the request were decided in different attempts (on a cluster). */
   readonly entries?: readonly string[];
-  /** The version of the rules that it was asked under. */
+  /** The version of the rules under which it was decided. */
   readonly rules: number;
   readonly charge?: true;
   readonly parts?: readonly PartLine[];
-  /** The id was seen before: the answer is the first one's. */
+  /** The id was seen before: this repeats the first answer. */
   readonly repeated?: true;
-  /** Only looked. */
+  /** Only peeked. */
   readonly peek?: true;
-  /** The store did not answer and this policy did, or it was not asked: `load`, load shedding refused the request. */
+  /** The failure policy that answered because the store did not; or `load`: shed before the store was asked. */
   readonly degraded?: string;
-  /** Refused without the store, which had refused the same moments before. */
+  /** Refused without the store, by the negative cache. */
   readonly remembered?: true;
-  /** Rules with prefetch take part: units that instances hold decide, not the counters alone. */
+  /** Includes rules with prefetch: units held by instances decide, not the counters alone. */
   readonly prefetched?: true;
   readonly allowed: 0 | 1;
   readonly checks: readonly CheckLine[];
@@ -110,22 +110,22 @@ interface BlockLine extends LineTime {
   readonly attributes: Attributes;
 }
 
-/** So many lines are missing here: the disk was slower than the traffic, or full. */
+/** This many lines are missing: the disk was slower than the traffic, or full. */
 interface DroppedLine {
   readonly dropped: number;
 }
 
-/** The last line of a segment that was closed. */
+/** The last line of a segment that was closed properly. */
 interface EndLine {
   readonly end: true;
 }
 
 export type RecordingLine = HeaderLine | RulesLine | RuleLine | TimedLine | DroppedLine | EndLine;
 
-/** Lines that were written when something happened. */
+/** Lines with the time of an event. */
 export type TimedLine = DecisionLine | RefundLine | LeaseLine | GiveBackLine | ResetLine | BlockLine;
 
-/** Replaces values that are not to be written. */
+/** Replaces values that must not be written. */
 export interface Redaction {
   readonly attributes: (attributes: Attributes) => Attributes;
   readonly id: (id: string) => string;
@@ -137,12 +137,12 @@ interface Decided {
   readonly at: number;
   readonly degraded?: string | undefined;
   readonly allowed: boolean;
-  /** Whether instances may hold units of the store's. */
+  /** Whether instances may hold units of the store's counters. */
   readonly isRemote: boolean;
   readonly bookOf: (part: AskedPart) => number | undefined;
 }
 
-/** Set field by field: it is made for every decision, and objects put together from others cost twice as much. */
+/** Assigned field by field: it is created for every decision, and spreading objects costs twice as much. */
 export function decisionLine(decided: Decided, redact: Redaction): DecisionLine {
   const { request, reply, at, degraded, allowed, isRemote, bookOf } = decided;
   const { checks } = reply.repeated ?? request;
@@ -194,7 +194,7 @@ export function partLines(
   });
 }
 
-/** Undefined for what is no line of a recording: torn, edited by hand, or another program's. */
+/** Undefined if it is no line of a recording: torn, edited by hand, or another program's. */
 export function parseLine(text: string): RecordingLine | undefined {
   if (!text.startsWith("{")) return undefined;
   let line: Readonly<Record<string, unknown>>;
@@ -206,7 +206,7 @@ export function parseLine(text: string): RecordingLine | undefined {
   return isLine(line) ? (line as unknown as RecordingLine) : undefined;
 }
 
-/** A recording may have been edited: every field that a reader relies on is looked at. */
+/** A recording may have been edited: validate every field that readers rely on. */
 function isLine(line: Readonly<Record<string, unknown>>): boolean {
   if (line.sluice !== undefined) {
     return (
@@ -258,7 +258,7 @@ function isCount(value: unknown): boolean {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
-/** Within what a Date can spell. */
+/** Within the range of a Date. */
 function isTime(value: unknown): boolean {
   return typeof value === "number" && value >= 0 && value <= 8.64e15;
 }

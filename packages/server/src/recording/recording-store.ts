@@ -1,9 +1,9 @@
 /**
- * A store that records what is asked of another one, and what that decides, in the order of its answers. Beside the path of a check: a line
- * is spelled and queued, nothing waits for a disk. Without `--record` the store is not wrapped, and a check costs what it did.
+ * A store decorator that records the requests to another store and its decisions, in the order of its answers. Off the check path: a line
+ * is serialised and queued, nothing waits for a disk. Without `--record` the store is not wrapped and checks cost nothing extra.
  *
- * Times are the store's own. A store in memory is given `clock` and has read it just before its answer; Redis reports the time of every
- * change in microseconds, which is the order of its changes, whichever instance asked for them and whenever its answers arrive.
+ * Times are the store's own. A memory store is given `clock` and reads it just before its answer; Redis reports the time of every change in
+ * microseconds, which gives the order of its changes, whichever instance made them and whenever its answers arrive.
  */
 import type { Store } from "sluice";
 import type {
@@ -21,7 +21,7 @@ import type {
 import type { Recorder } from "./recorder.js";
 import { type LineTime, timeOfUs } from "./recording-lines.js";
 
-/** Reads the system's clock and remembers what it read. */
+/** Reads the system clock and remembers the value. */
 export class RememberedClock {
   lastMs = 0;
 
@@ -34,7 +34,7 @@ export class RememberedClock {
 interface RecordingStoreOptions {
   readonly store: Store;
   readonly recorder: Recorder;
-  /** That of a store in memory; absent for one that tells its own time. */
+  /** The memory store's clock; absent for a store that reports its own time. */
   readonly clock?: RememberedClock | undefined;
 }
 
@@ -44,7 +44,7 @@ export class RecordingStore implements Store {
   readonly #store: Store;
   readonly #recorder: Recorder;
   readonly #clock: RememberedClock | undefined;
-  /** The store's clock minus ours, as the last decision had it. */
+  /** The store's clock minus ours, as of the last decision. */
   #aheadMs = 0;
   declare countInstances?: NonNullable<Store["countInstances"]>;
   declare shareReports?: NonNullable<Store["shareReports"]>;
@@ -59,7 +59,7 @@ export class RecordingStore implements Store {
     this.#clock = clock;
     recorder.storeNowMs = () => this.#clock?.now() ?? Date.now() + this.#aheadMs;
     this.isRemote = store.isRemote === true;
-    // Absent here where they are absent there.
+    // Optional methods stay absent if the store lacks them.
     if (store.countInstances !== undefined) this.countInstances = (...args) => store.countInstances!(...args);
     if (store.shareReports !== undefined) this.shareReports = (report) => store.shareReports!(report);
     if (store.shareLimits !== undefined) this.shareLimits = (request) => store.shareLimits!(request);
@@ -68,7 +68,7 @@ export class RecordingStore implements Store {
     if (store.memory !== undefined) this.memory = () => store.memory!();
   }
 
-  /** The limiter's requests carry the caller's own words. */
+  /** The limiter's requests carry the caller's original attributes. */
   decide(request: StoreRequest): MaybePromise<StoreReply> {
     return this.#then(this.#store.decide(request), (reply) => this.#decided(request as CheckRequest, reply));
   }
@@ -76,15 +76,15 @@ export class RecordingStore implements Store {
   #decided(request: CheckRequest, reply: StoreReply): void {
     const at = reply.repeated?.atMs ?? reply.nowMs;
     if (this.#clock === undefined && reply.isRemembered !== true) this.#aheadMs = at - Date.now();
-    // Units that are fetched ahead: no request of a caller's.
+    // Fetches of prefetched units belong to no caller's request.
     if (request.attributes === undefined) return;
     if (request.together !== undefined) {
-      // Where there was no room for all, each is asked for by itself.
+      // If there was no room for all of them, each is requested individually.
       if (reply.verdicts[0]!.allowed)
         for (const one of request.together) this.#recorder.decided(one as CheckRequest, reply, at);
       return;
     }
-    // A look charges nothing; one that is refused may keep a counter alive (a rule whose window grew).
+    // Peeks charge nothing; but a refused one may keep a counter alive (a rule whose window grew).
     if (!request.charge && reply.verdicts.every(({ allowed }) => allowed)) return;
     this.#recorder.decided(request, reply, at);
   }
@@ -103,7 +103,7 @@ export class RecordingStore implements Store {
   giveBack(checks: readonly Check[], asked: readonly AskedPart[] = []): MaybePromise<boolean> {
     const madeAt: MadeAt = {};
     const { rulesVersion } = this.#recorder;
-    // Also where nothing was owed: under the numbers of another instance, which refill more slowly, a bucket may still have lacked it.
+    // Even if nothing was owed: another instance with older numbers refills more slowly, and its bucket may still have lacked it.
     return this.#then(this.#store.giveBack(checks, asked, madeAt), () => {
       this.#recorder.gaveBack(asked, rulesVersion, this.#timeOf(madeAt));
     });
@@ -119,7 +119,7 @@ export class RecordingStore implements Store {
   renew(lease: LeaseRequest): MaybePromise<number> {
     const madeAt: MadeAt = {};
     return this.#then(this.#store.renew(lease, madeAt), (expiresAfterMs) => {
-      // A lease that was lost is given up whole.
+      // A lost lease is released completely.
       if (expiresAfterMs === 0) this.#recorder.leaseEnded(lease, this.#timeOf(madeAt));
       else this.#recorder.leaseRenewed(lease, this.#timeOf(madeAt));
     });
@@ -186,7 +186,7 @@ export class RecordingStore implements Store {
     return { at: this.#clock?.lastMs ?? Date.now() + this.#aheadMs };
   }
 
-  /** At once where the store answers at once: then no other request comes between its answer and its line. */
+  /** Synchronous if the store is, so that no other request comes between its answer and its line. */
   #then<T>(answer: MaybePromise<T>, record: (answered: T) => void): MaybePromise<T> {
     if (!(answer instanceof Promise)) {
       record(answer);

@@ -1,6 +1,4 @@
-/**
- * `--record`: the recording of an instance, from its settings. Out: the store that the limiter is to use, and what `/metrics` counts.
- */
+/** `--record`: sets up an instance's recording from its settings. Out: the store for the limiter, and the counts for `/metrics`. */
 import { randomBytes } from "node:crypto";
 import type { Limiter, Store } from "sluice";
 import type { Log } from "../log.js";
@@ -14,10 +12,10 @@ export interface Recording {
   readonly store: Store;
   readonly folder: string;
   readonly counts: Readonly<Segments["counts"]>;
-  /** The attributes whose values are hashed, and with what: literal values in a draft are compared with hashes. */
+  /** The attributes whose values are hashed, and the key: literal values in a draft are compared with hashes. */
   readonly hash: { readonly names: readonly string[]; readonly key: string };
   watch(limiter: Limiter): void;
-  /** Writes what is queued, so that a reader finds it. */
+  /** Writes the queue, so that readers can see it. */
   flush(): Promise<void>;
   close(): Promise<void>;
 }
@@ -28,7 +26,7 @@ interface RecordingOptions {
   readonly id: string;
   readonly store: Store;
   readonly clock: RememberedClock | undefined;
-  /** Throws where the folder cannot be made or written to. */
+  /** Throws if the folder cannot be created or written to. */
   readonly makeFolder: () => void;
 }
 

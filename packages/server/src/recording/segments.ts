@@ -1,9 +1,9 @@
 /**
- * The files of a recording: gzip segments in one folder, bounded in bytes, files and age; the oldest are deleted first.
+ * The files of a recording: gzip segments in one folder, bounded in bytes, number and age; the oldest are deleted first.
  *
- * Backpressure: lines wait in a queue that is bounded in bytes. A disk that is slower than the traffic, full or gone loses lines, which
- * are counted and marked in the file; it never holds up a check. After a failure a new segment is tried every few seconds.
- * Crash-safe: each block is a gzip member of its own, appended by one write, so that a crash tears the last block at most.
+ * Backpressure: lines wait in a queue bounded in bytes. If the disk is slower than the traffic, full or gone, lines are dropped, counted,
+ * and marked in the file; checks never wait. After a failure a new segment is tried every few seconds.
+ * Crash-safe: each block is its own gzip member, appended in one write, so a crash tears at most the last block.
  */
 import { type FileHandle, open, readdir, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
@@ -15,18 +15,18 @@ export const SEGMENT_NAME = /^sluice-.*\.jsonl\.gz$/;
 
 interface SegmentsOptions {
   readonly folder: string;
-  /** Makes it, and throws where it cannot be written to. */
+  /** Creates the folder, and throws if it cannot be written to. */
   readonly makeFolder: () => void;
   readonly instance: string;
   /** Of all segments in the folder. */
   readonly maxBytes: number;
   readonly maxAgeMs: number;
-  /** How long after a failure a new segment is tried. */
+  /** Delay after a failure before a new segment is tried. */
   readonly retryAfterMs?: number;
   readonly log: Log;
 }
 
-/** Lines that are spelled when they are written: a rule set may have a hundred thousand. */
+/** Lines that are serialised when they are written: a rule set may have a hundred thousand. */
 interface ManyLines {
   readonly next: () => string | undefined;
 }
@@ -47,7 +47,7 @@ const LARGEST_SEGMENT = 64 * 2 ** 20;
 const MOST_FILES = 1_000;
 const TIDY_EVERY_MS = 600_000;
 
-/** A third of the time of the default, for a tenth more bytes. */
+/** A third of the default level's time, for a tenth more bytes. */
 const PACK_LEVEL = 3;
 
 const pack = promisify(gzip);
@@ -58,9 +58,9 @@ export class Segments {
   readonly #segmentBytes: number;
   #queue: Queued[] = [];
   #queuedBytes = 0;
-  /** Lines that were lost since the last one that was taken. */
+  /** Lines dropped since the last one that was accepted. */
   #lost = 0;
-  /** Of the segment that lines are added to. */
+  /** For the segment that lines are being added to. */
   #addedBytes = 0;
   #beganMonotonicMs = 0;
   #isBegun = false;
@@ -80,14 +80,14 @@ export class Segments {
     ];
   }
 
-  /** Whether lines can be taken now: not for a while after a failure. Counts a line that cannot. */
+  /** Whether lines can be accepted now: not for a while after a failure. Counts a line that cannot. */
   get isOpen(): boolean {
     if (this.#retryAtMonotonicMs === 0 || performance.now() >= this.#retryAtMonotonicMs) return true;
     this.#lose(1);
     return false;
   }
 
-  /** Whether the next line begins a segment. */
+  /** Whether the next line starts a segment. */
   get needsHead(): boolean {
     return (
       !this.#isBegun ||
@@ -115,7 +115,7 @@ export class Segments {
     if (this.#queuedBytes >= BLOCK_BYTES) void this.write();
   }
 
-  /** Never dropped for lack of room: without its rules a segment says nothing. */
+  /** Never dropped for lack of room: without its rules a segment is useless. */
   addEach<T>(items: readonly T[], spell: (item: T) => string): void {
     let at = 0;
     this.#queue.push({ next: () => (at < items.length ? spell(items[at++]!) : undefined) });
@@ -131,7 +131,7 @@ export class Segments {
     this.counts.dropped += lines;
   }
 
-  /** Writes what is queued. One at a time. */
+  /** Writes the queue; one write at a time. */
   write(): Promise<void> {
     if (this.#queue.length === 0) return this.#writing ?? Promise.resolve();
     this.#writing ??= this.#writeAll().finally(() => {
@@ -165,7 +165,7 @@ export class Segments {
     await this.#deleteOld();
   }
 
-  /** Lines up to the size of a block, of one segment. */
+  /** Takes lines of one segment, up to the size of a block. */
   #takeBlock(): string {
     const lines: string[] = [];
     let bytes = 0;
@@ -183,7 +183,7 @@ export class Segments {
         lines.push(line);
         bytes += line.length;
       }
-      // There may be more of them: they begin the next block.
+      // The rest starts the next block.
       if (bytes >= BLOCK_BYTES) break;
     }
     this.#queuedBytes = Math.max(0, this.#queuedBytes);
@@ -198,11 +198,11 @@ export class Segments {
     const block = await pack(text, { level: PACK_LEVEL });
     await handle.appendFile(block);
     this.counts.bytes += block.length;
-    // A file without a name can be written to for ever, and nobody will read it.
+    // A deleted file can still be written to, but will never be read.
     if ((await handle.stat()).nlink === 0) throw new Error(`${name} was removed`);
   }
 
-  /** What is queued belongs to a segment that cannot be written: it is lost. */
+  /** The queue belongs to a segment that cannot be written: it is lost. */
   async #failed({ message }: Error): Promise<void> {
     const { folder, log, retryAfterMs = RETRY_AFTER_MS } = this.#options;
     this.counts.failures++;
@@ -224,7 +224,7 @@ export class Segments {
     this.#file = undefined;
   }
 
-  /** The oldest by their last write first: segments that other instances write to now are the youngest. */
+  /** Deletes the oldest by modification time: segments being written by other instances are the youngest. */
   async #deleteOld(): Promise<void> {
     const { folder, maxBytes, maxAgeMs, log } = this.#options;
     try {
@@ -245,7 +245,7 @@ export class Segments {
         count--;
       }
     } catch (error) {
-      // Another instance may have deleted the same; the next time finds the rest.
+      // Another instance may have deleted the same file; the next run finds the rest.
       log.debug("old recordings could not be deleted", { folder, error: (error as Error).message });
     }
   }

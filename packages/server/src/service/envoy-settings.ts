@@ -1,6 +1,4 @@
-/**
- * The settings for Envoy, in the form that its parts take: a folder, a control plane, how requests are answered.
- */
+/** The Envoy settings, converted for the parts that use them: config folder, control plane, response options. */
 import { digestOf } from "../configuration/document-text.js";
 import { Snapshot } from "../configuration/snapshot.js";
 import { type FolderOptions, readConfigFolder } from "../enforcement/envoy/config-folder.js";
@@ -10,12 +8,12 @@ import type { AnswerOptions } from "../enforcement/envoy/respond.js";
 import type { XdsOptions } from "../enforcement/envoy/xds/xds.js";
 import type { Settings } from "../settings/settings.js";
 
-/** An operator who configures limits of Envoy needs no starter rules. */
+/** Operators who configure Envoy limits do not need the starter rules. */
 export function hasOwnLimits(settings: Settings): boolean {
   return settings["envoy-config"] !== undefined || settings["envoy-xds"] !== undefined;
 }
 
-/** Before anything is opened: mistakes in files should be reported at once, whatever the store does. */
+/** Runs before anything is opened, so that mistakes in the files are reported at once, even if the store is down. */
 export function checkEnvoyFolder(settings: Settings): void {
   const folder = envoyFolder(settings);
   if (folder !== undefined) readConfigFolder(folder);

@@ -1,4 +1,4 @@
-/** In a worker: the ports of the first process (`shared-ports.ts`). Its connections come over the channel. */
+/** In a worker: the first process's ports (`shared-ports.ts`). Connections arrive over the IPC channel. */
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -26,7 +26,7 @@ function handedPort({ name, number, closeWithinMs }: { name: PortName; number: n
     number,
     serve(take) {
       process.on("message", (message: FirstMessage, socket?: Socket) => {
-        // A client that left on the way leaves a message without a socket.
+        // If the client disconnects in transit, the message arrives without a socket.
         if (message.sluice === "connection" && message.name === name && socket) take(socket);
       });
       sendToFirst({ sluice: "serve", name });
@@ -35,7 +35,7 @@ function handedPort({ name, number, closeWithinMs }: { name: PortName; number: n
       if (!process.connected) return;
       const closed = nextMessage("closed", name);
       sendToFirst({ sluice: "close", name });
-      // A first process that is gone or silent delays no worker.
+      // A dead or silent first process must not delay the worker's shutdown.
       const late = new AbortController();
       const timeout = sleep(closeWithinMs, undefined, { signal: late.signal }).catch(() => undefined);
       await Promise.race([closed, once(process, "disconnect"), timeout]);
@@ -58,7 +58,7 @@ function nextMessage<Kind extends FirstMessage["sluice"]>(
   });
 }
 
-/** Settings are read again by every new worker; the ports of the first process stay. */
+/** New workers reload the settings, but the first process keeps its ports. */
 function notOpen({ host, port, portSetting }: ListenAddress): SluiceError {
   return new SluiceError(
     "invalid-setting",

@@ -1,4 +1,4 @@
-/** The HTTP port: the edge with the routes of health, data plane, administration and dashboard. */
+/** The HTTP port: the edge with the routes for health, data plane, administration and dashboard. */
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { registerAdministration, registerDashboard, registerGuide } from "../administration/administration.js";
 import { registerEnvoyJson } from "../enforcement/envoy/json-route.js";
@@ -8,7 +8,6 @@ import { createFastCheck } from "../enforcement/http/fast-check.js";
 import { registerHealthRoutes } from "../enforcement/http/health-routes.js";
 import { createEdge } from "../http/edge.js";
 import { consoleFolder, guideFolder } from "../own-package.js";
-import { factsOf } from "./note-failures.js";
 import type { TransportParts } from "./open-transports.js";
 import { recordedTraffic } from "./recorded-traffic.js";
 
@@ -38,7 +37,7 @@ export async function createHttpApp(parts: TransportParts): Promise<FastifyInsta
     observe,
     region,
     carriesToken,
-    noteFailure: (request) => failures.ofDataPlane(factsOf(request)),
+    noteFailure: failures.ofDataPlane,
     gateways: (dataPlane) => {
       registerForwardAuth(dataPlane, { limiter, observe, headers, attributes });
       registerEnvoyJson(dataPlane, { shouldRateLimit: envoy.shouldRateLimit, observe });
@@ -68,7 +67,7 @@ export async function createHttpApp(parts: TransportParts): Promise<FastifyInsta
   return app;
 }
 
-/** Whether a request carries a token of either plane. A wrong one is noted as a failed authentication. */
+/** Whether a request carries a valid token of either plane. An invalid one is recorded as a failed authentication. */
 async function isKnown({ carriesToken, tokens, failures }: TransportParts, request: FastifyRequest): Promise<boolean> {
   const { authorization } = request.headers;
   if (authorization === undefined) return false;

@@ -1,6 +1,6 @@
 /**
- * Which port an inherited socket is: the one that its name says (grpc, http, proxy, metrics), else the one whose number it has.
- * A socket that fits no port is a mistake: its clients would wait for nobody.
+ * Maps inherited sockets (socket activation) to ports: by the socket's name (grpc, http, proxy, metrics), else by its port number.
+ * A socket that matches no port is a mistake: its clients would wait forever.
  */
 import { SluiceError } from "sluice";
 import type { ListenAddress } from "../http/listen.js";
@@ -11,7 +11,7 @@ import type { PortName } from "./open-ports.js";
 
 type Addresses = readonly (readonly [PortName, ListenAddress])[];
 
-/** All of them, or none. */
+/** Adopts all of the sockets, or none. */
 export async function inheritPorts(
   sockets: readonly InheritedSocket[],
   addresses: Addresses,
@@ -45,7 +45,7 @@ function fit(
     const known = addresses.map(([name, { port, portSetting }]) => `${name} (--${portSetting} ${port})`).join(", ");
     throw mistake(socket, `expected the name or the port of one of ${known}, got port ${at.port}`);
   }
-  // What is warned of and refused depends on it: a service that believes to be on loopback trusts its neighbours.
+  // Warnings and access checks depend on the configured host: a service that believes it is on loopback trusts its neighbours.
   const [, { host }] = found;
   if (isLoopback(host) !== isLoopback(at.host.replace(/^::ffff:/, "")))
     throw mistake(socket, `expected a socket on ${host}, as the settings have it, got one on ${at.host}`);

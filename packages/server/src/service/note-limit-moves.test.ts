@@ -5,7 +5,7 @@ import { noteLimitMoves } from "./note-limit-moves.js";
 
 type Listener = (...args: LimiterEvents["limit"]) => void;
 
-test("moves are summed by rule, without those of other instances, and written when the service closes", async () => {
+test("changes are summed per rule, without those of other instances, and written when the service closes", async () => {
   let listener: Listener | undefined;
   const limiter = {
     on: (_: string, added: Listener) => {

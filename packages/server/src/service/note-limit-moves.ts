@@ -1,6 +1,6 @@
 /**
- * Moves of adaptive limits, for the audit: summed by rule, written every ten minutes by the instance that moved them, so that a limit that
- * moves every second does not fill the log.
+ * Audits changes of adaptive limits: summed per rule and written every ten minutes by the instance that made them, so that a limit that
+ * changes every second does not flood the audit log.
  */
 import type { Limiter, LimitMove } from "sluice";
 import type { Configuration } from "../configuration/configuration.js";

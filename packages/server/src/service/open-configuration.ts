@@ -1,6 +1,6 @@
-/** The second step of the start: the configuration, and its rules put into the limiter whenever they change. */
+/** Step 2 of the start: opens the configuration, and loads its rules into the limiter on every change. */
 import type { Rule } from "sluice";
-import { refuseGlobal } from "sluice/internal";
+import { countVersionsLocally, refuseGlobal } from "sluice/internal";
 import { type Configuration, startConfiguration } from "../configuration/configuration.js";
 import { RulesInForce } from "../enforcement/rules-in-force.js";
 import type { Cleanup } from "../instance/cleanup.js";
@@ -11,7 +11,7 @@ import { hasOwnLimits } from "./envoy-settings.js";
 
 interface OpenConfiguration {
   readonly configuration: Configuration;
-  /** Envoy's limits join the configuration's rules here. */
+  /** Merges Envoy's limits with the configuration's rules. */
   readonly rules: RulesInForce;
 }
 
@@ -20,6 +20,8 @@ export async function openConfiguration(
   cleanup: Cleanup,
 ): Promise<OpenConfiguration> {
   const rules = new RulesInForce(limiter);
+  // New instances begin with version 1 of a new file, while those that they replace still have version 1 of the old one.
+  if (settings.rules !== undefined) countVersionsLocally(limiter);
   const configuration = await startConfiguration({
     database: settings.database,
     redisUrl: settings.store === "memory" ? undefined : settings.store,
@@ -33,12 +35,12 @@ export async function openConfiguration(
     log,
   });
   cleanup.add(() => configuration.close());
-  // A database may hold starter rules from a first run without Envoy.
+  // A database may still hold starter rules from a first run without Envoy.
   const inForce = (own: readonly Rule[]): readonly Rule[] =>
     hasOwnLimits(settings) ? own.filter((rule) => !isStarterRule(rule)) : own;
   const apply = ({ rules: own, version }: Configuration["current"]): Promise<void> =>
     rules.setOwn(inForce(own), version);
-  // Listen first: a change that comes while the current rules are compiled must not be missed.
+  // Subscribe first: a change during the initial compilation must not be missed.
   configuration.onChange(apply);
   await apply(configuration.current);
   return { configuration, rules };

@@ -1,6 +1,4 @@
-/**
- * The LLM gateway of `--usage`, from the settings: vendor, prices, tokenizer.
- */
+/** Builds the LLM gateway (`--usage`) from the settings: vendor, prices, tokenizer. */
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { SluiceError } from "sluice";
@@ -31,13 +29,14 @@ export async function openLlmGateway(
     countTokens: tokenizer === undefined ? undefined : await loadTokenizer(tokenizer, log),
     bodyLimitBytes: settings["usage-body-limit"],
     asksForUsage: settings["usage-stream-options"],
+    drainMs: settings["usage-drain"],
     hidesVendorFields: fields !== "off",
     onUsed,
   });
   return { gateway, prices, fields };
 }
 
-/** A tokenizer that fails must not fail calls: the bytes are counted then, and the first failure is logged. */
+/** A failing tokenizer must not fail calls: fall back to counting bytes, and log the first failure. */
 async function loadTokenizer(file: string, log: Log): Promise<CountTokens> {
   const { countTokens } = await importModule(file);
   if (typeof countTokens !== "function") {

@@ -1,6 +1,6 @@
 /**
- * The ports of the service. They open before the rest of it is read, which takes most of a start: connections wait meanwhile.
- * The first process opens them, and serves them itself or hands their connections to its workers (`shared-ports.ts`).
+ * Opens the service's ports before the rest of the code is loaded, which is most of a start: connections wait meanwhile.
+ * The first process opens them, and serves them itself or hands connections to its workers (`shared-ports.ts`).
  */
 import type { ListenAddress } from "../http/listen.js";
 import type { Port } from "../http/port.js";
@@ -23,10 +23,10 @@ export interface Ports<P extends Port = Port> {
 
 type PortSettings = Pick<Settings, "host" | "port" | "grpc-port" | "proxy-port" | "upstream" | "metrics-address">;
 
-/** Resolves with true if a port that is taken may be free by now, and is worth another try. */
+/** Called for a port in use. Resolves with true if it may be free by now and is worth another try. */
 export type WhenTaken = (address: ListenAddress) => Promise<boolean>;
 
-/** Opens every port that the settings name, or none. Sockets of a supervisor stand for the ports that they fit. */
+/** Opens every configured port, or none. Inherited sockets take the place of the ports that they match. */
 export async function openPorts(
   settings: PortSettings,
   { sockets, forProcess }: InheritedSockets = { sockets: [] },
@@ -47,8 +47,8 @@ export async function openPorts(
 }
 
 /**
- * Undefined while a predecessor drains: it serves until this process can, which then takes the ports last. Of two services that count in
- * memory only one may run: there, and with workers, the ports come first all the same.
+ * Undefined while a predecessor drains: it keeps serving until this process is ready, which then takes over the ports as its last step. Not
+ * with a memory store, where two services at once would count separately, nor with workers: there the ports open first.
  */
 export async function openPortsFirst(
   settings: Settings,
@@ -73,7 +73,7 @@ async function openPort(address: ListenAddress, whenTaken: WhenTaken): Promise<W
   }
 }
 
-/** `open` is called for one port after the other, gRPC first: an Envoy that fails closed answers 500 while it is away. */
+/** Opens one port after the other, gRPC first: an Envoy that fails closed answers 500 while it is down. */
 export async function collectPorts<P extends Port>(
   settings: PortSettings,
   open: (name: PortName, address: ListenAddress) => Promise<P>,
@@ -88,7 +88,7 @@ export async function collectPorts<P extends Port>(
   return opened as Ports<P>;
 }
 
-/** Those that the settings name; 0 is any. */
+/** The configured ports; 0 (any) is left out. */
 export function portNumbers(settings: PortSettings): number[] {
   return addressesIn(settings).flatMap(([, { port }]) => (port === 0 ? [] : [port]));
 }
@@ -110,7 +110,7 @@ function addressesIn(settings: PortSettings): [PortName, ListenAddress][] {
   return addresses;
 }
 
-/** `[::1]:9090` and `host:9090`. */
+/** Parses `[::1]:9090` and `host:9090`. */
 function addressOf(text: string): { host: string; port: number } {
   const at = text.lastIndexOf(":");
   return { host: text.slice(0, at).replace(/^\[(.*)\]$/, "$1"), port: Number(text.slice(at + 1)) };

@@ -1,6 +1,6 @@
 /**
- * The fourth step of the start: every transport in front of the limiter (HTTP, gRPC, proxy, the listener for metrics), each listening.
- * Their graceful shutdown is here too: lame duck, then the accept queue empties, the listeners close, requests under way end.
+ * Step 4 of the start: opens every transport in front of the limiter (HTTP, gRPC, proxy, the metrics listener).
+ * Also their graceful shutdown: lame duck, drain the accept queue, close the listeners, finish requests in flight.
  */
 import type { Server } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -26,6 +26,7 @@ import { envoyAnswers, envoyCounts, envoyFolder, xdsOf } from "./envoy-settings.
 import { createHttpApp } from "./http-app.js";
 import { type NotedFailures, noteFailures } from "./note-failures.js";
 import { noteLimitMoves } from "./note-limit-moves.js";
+import { noteModelLetters } from "./note-model-letters.js";
 import { type OpenLlmGateway, openLlmGateway } from "./open-llm-gateway.js";
 import { closePorts, type Ports } from "./open-ports.js";
 import type { CloseOptions } from "./service.js";
@@ -36,9 +37,9 @@ interface TransportsOptions {
   readonly alertPolicies: AlertPolicies;
   readonly rules: RulesInForce;
   readonly monitoring: Monitoring;
-  /** Prometheus text, of all workers where there are several. */
+  /** Prometheus text, aggregated over all workers. */
   readonly metricsText: () => Promise<string>;
-  /** Open already; connections wait. */
+  /** Already open; connections wait. */
   readonly ports: Ports;
 }
 
@@ -47,18 +48,18 @@ interface Transports {
   readonly grpc: string;
   readonly proxy: string | undefined;
   readonly adminTokenFile: string | undefined;
-  /** Lame duck for `delayMs`; to close the ports is the cleanup's. */
+  /** Lame duck for `delayMs`. The cleanup closes the ports. */
   turnAway(options: CloseOptions): Promise<void>;
 }
 
-/** The parts that the transports share. */
+/** Shared by all transports. */
 export interface TransportParts extends TransportsOptions {
   readonly attributes: RequestAttributes;
   readonly envoy: Envoy;
   readonly tokens: Tokens;
   readonly sso: SingleSignOn | undefined;
   readonly failures: NotedFailures;
-  /** Whether an Authorization header carries the API token; absent: the data plane is open. */
+  /** Checks an Authorization header for the API token; absent: the data plane is open. */
   readonly carriesToken: ((authorization: string | undefined) => boolean) | undefined;
   readonly isOwnHost: (host: string | undefined) => boolean;
   readonly headers: "draft-11" | readonly ["draft-11", "legacy"];
@@ -66,7 +67,7 @@ export interface TransportParts extends TransportsOptions {
   readonly grpcTls: TlsFiles | undefined;
   /** With `--usage`. */
   readonly llm: OpenLlmGateway | undefined;
-  /** `draining`: from the signal to the end. `lameDuck`: the first part of it, not ready and still serving. */
+  /** `draining`: from the signal to the end. `lameDuck`: its first phase, not ready but still serving. */
   readonly ending: { draining: boolean; lameDuck: boolean };
 }
 
@@ -86,7 +87,7 @@ export async function openTransports(options: TransportsOptions, cleanup: Cleanu
         await drain(server, { timeoutMs });
       }),
     );
-    // gRPC closes last, so that it is away for the shortest time: an Envoy that fails closed answers 500 meanwhile.
+    // gRPC closes last, to keep its downtime short: an Envoy that fails closed answers 500 meanwhile.
     await untilEnded(ended, timeoutMs / 2);
     await grpc.drain({ timeoutMs: timeoutMs / 2 });
     await ended;
@@ -95,7 +96,7 @@ export async function openTransports(options: TransportsOptions, cleanup: Cleanu
   for (const { server, port } of servers) servePort(server, port);
   grpc.serve(ports.grpc);
   warnOfOpenDoors(options.instance);
-  // An outage at the start would otherwise be found by the first check.
+  // Otherwise the first check would discover an outage at startup.
   await health.probe();
   return {
     ...addressesOf(parts),
@@ -160,6 +161,7 @@ async function openParts(options: TransportsOptions, cleanup: Cleanup): Promise<
   cleanup.add(() => failures.close());
   const limitMoves = noteLimitMoves({ limiter, repository, log });
   cleanup.add(() => limitMoves.close());
+  if (settings.usage !== undefined) noteModelLetters(limiter, log);
   return {
     ...options,
     ...certificates,
@@ -188,7 +190,7 @@ function openSingleSignOn(settings: Settings, firstToken: string): SingleSignOn 
   });
 }
 
-/** gRPC has certificates of its own, or the others'. */
+/** gRPC may have its own certificate; it defaults to the HTTP one. */
 function openCertificates({ settings, log }: Instance): Pick<TransportParts, "tls" | "grpcTls"> {
   const open = (cert: string | undefined, key: string | undefined, clientCa: string | undefined) =>
     cert === undefined || key === undefined
@@ -215,12 +217,12 @@ async function grpcOf(parts: TransportParts): Promise<GrpcServer> {
     clientName: settings["grpc-tls-client-san"],
     mostStreams: settings["grpc-streams"],
     carriesToken,
-    noteFailure: failures.ofDataPlane,
+    noteFailure: failures.ofCall,
     openTransport: await transportOf(settings),
   });
 }
 
-/** grpc-js is loaded only where it is asked for. */
+/** Loads grpc-js only if it is configured. */
 async function transportOf(settings: Settings): Promise<OpenTransport | undefined> {
   if (settings["grpc-transport"] === "own") return undefined;
   const { openGrpcJs } = await import("../enforcement/envoy/grpc-js-transport.js");
@@ -232,9 +234,17 @@ function proxyOf({ instance, monitoring, attributes, headers, tls, llm, ending }
   const upstream = settings.upstream!;
   const isLameDuck = (): boolean => ending.lameDuck;
   const { observe } = monitoring;
-  const upstreamHeaders = settings["upstream-headers"] ?? {};
-  return createProxy({ upstream, upstreamHeaders, limiter, observe, attributes, headers, tls, llm, isLameDuck, log });
+  const towards = {
+    upstream,
+    upstreamHeaders: settings["upstream-headers"] ?? {},
+    upstreamTimeoutMs: settings["upstream-timeout"] ?? (llm === undefined ? UPSTREAM_SILENCE_MS : MODEL_SILENCE_MS),
+  };
+  return createProxy({ ...towards, limiter, observe, attributes, headers, tls, llm, isLameDuck, log });
 }
+
+const UPSTREAM_SILENCE_MS = 120_000;
+/** Reasoning models may send nothing until their whole answer is ready; the vendors' SDKs wait ten minutes before they retry. */
+const MODEL_SILENCE_MS = 600_000;
 
 function addressesOf({ instance, ports, tls }: TransportParts): Pick<Transports, "http" | "grpc" | "proxy"> {
   const host = spell(instance.settings.host);

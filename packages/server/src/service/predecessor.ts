@@ -1,7 +1,7 @@
 /**
- * A restart in place without a supervisor: the successor starts while its predecessor drains, and takes the ports as soon as they are
- * free. Until then the predecessor serves, and the successor reads its own code, which is most of a start.
- * In: a port that is taken. Out: whether it is worth another try. Loaded only then.
+ * Restart in place without a supervisor: the successor starts while its predecessor drains, and takes over the ports as soon as they are
+ * free. Until then the predecessor serves while the successor loads its code, which is most of a start.
+ * In: a port in use. Out: whether it is worth another try. Loaded only in that case.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { putSuccessorNotice, readDrainNotice } from "../instance/handover.js";
@@ -9,7 +9,7 @@ import { createLog } from "../log.js";
 import type { Settings } from "../settings/settings.js";
 import type { WhenTaken } from "./open-ports.js";
 
-/** A port that the predecessor has closed opens again after this at most. */
+/** Upper bound on the time between the predecessor's close and our open. */
 const RETRY_MS = 2;
 
 export function waitForPredecessor(settings: Settings): WhenTaken {
@@ -18,7 +18,7 @@ export function waitForPredecessor(settings: Settings): WhenTaken {
     const folder = settings["data-folder"];
     const notice = readDrainNotice(folder);
     if (notice === undefined || !notice.ports.includes(port)) {
-      // It may have ended after the port was tried: once more.
+      // The predecessor may have ended after our last attempt: try once more.
       const mayBeFree = isWaiting;
       isWaiting = false;
       return mayBeFree;

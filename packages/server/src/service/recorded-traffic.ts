@@ -1,4 +1,4 @@
-/** The traffic that the console tries drafts on: this instance's recording, and, for suggestions, the history of its busiest keys. */
+/** The traffic on which the console tries drafts: this instance's recording, and for suggestions the history of its busiest keys. */
 import type { Rule } from "sluice";
 import { TimeSlice } from "sluice/internal";
 import type { Traffic, TrafficSpan } from "../administration/try-routes.js";
@@ -11,7 +11,7 @@ import type { Instance } from "../instance/instance.js";
 import type { Figures } from "../monitoring/figures.js";
 
 const spansMs: Readonly<Record<TrafficSpan, number>> = { "10m": 600_000, "1h": 3_600_000, "24h": 86_400_000 };
-/** Some seconds of one core. The answer says what it covers. */
+/** A few CPU seconds. The response reports what it covers. */
 const BOUNDS = { mostLines: 500_000, mostMs: 8_000 };
 const HEADROOM = 1.2;
 const MOST_KEYS = 500;
@@ -24,7 +24,7 @@ interface TrafficParts {
 
 export function recordedTraffic({ recording, configuration, figures }: TrafficParts): Traffic {
   let worker: TrafficWorker | undefined;
-  // Loaded with the first trial: a start does not need it.
+  // Loaded on the first trial: not needed at startup.
   const openWorker = async (): Promise<TrafficWorker> => {
     const { TrafficWorker } = await import("../analysis/traffic-worker.js");
     worker ??= new TrafficWorker();
@@ -32,14 +32,14 @@ export function recordedTraffic({ recording, configuration, figures }: TrafficPa
   };
   const source = async (span: TrafficSpan) => {
     if (recording === undefined) throw new ServiceError("no-recording", "this instance runs without --record");
-    // What was decided up to now is part of it.
+    // Include everything decided so far.
     await recording.flush();
     return { folder: recording.folder, hash: recording.hash, fromMs: Date.now() - spansMs[span], ...BOUNDS };
   };
   return {
     async tryDraft(draft, span) {
       const from = await source(span);
-      // In slices: to write ten thousand rules at once would hold up checks.
+      // Time-sliced: serialising ten thousand rules in one go would delay checks.
       const document = await writeDocument(configuration.current.rules, new TimeSlice());
       return await (await openWorker()).tryOnTraffic({ ...from, document, draft });
     },
@@ -60,7 +60,7 @@ async function fromHistory(rule: Rule, figures: Figures | undefined, span: Traff
       : await figures.readTopKeys({ window, by: "traffic", rule: rule.id, search: undefined, limit: MOST_KEYS });
   const { suggestFromHistory } = await import("../analysis/suggest-from-history.js");
   const found = suggestFromHistory({ rule: { id: rule.id, limit: limit ?? 1 }, keys, headroom: HEADROOM });
-  // A key that was refused wanted more than the history knows.
+  // A key that was refused wanted more than the history shows.
   const limits = found.keysRefused > 0 ? [] : found.limits;
   const total = keys.reduce((sum, { count }) => sum + count, 0);
   const { p50, max } = found;

@@ -1,7 +1,7 @@
 /**
- * Rolling restart: SIGHUP to the first process replaces every worker, one after the other, by one with the code, settings and files of now.
- * The first process keeps the ports, and a worker ends only when its replacement serves: no client is refused. A worker that does not
- * start ends the rolling restart, and the workers that are left stay.
+ * Rolling restart: SIGHUP to the first process replaces every worker, one at a time, by one with the current code, settings and files. The
+ * first process keeps the ports, and a worker ends only when its replacement serves, so no client is refused. If a new worker fails to
+ * start, the rolling restart is aborted and the remaining workers stay.
  */
 import type { Worker } from "node:cluster";
 import type { Log } from "../log.js";
@@ -25,7 +25,7 @@ export function restartOnHangup(options: RollingRestart): void {
     isAskedAgain = true;
     if (isRunning) return;
     isRunning = true;
-    // Asked during a restart: workers that were replaced before it may lack what has changed since.
+    // SIGHUP during a restart: workers already replaced may lack the latest change, so go round again.
     while (isAskedAgain && !options.workers.isEnding) {
       isAskedAgain = false;
       await replaceAll(options);
@@ -49,7 +49,7 @@ async function replaceAll({ workers, log }: RollingRestart): Promise<void> {
       }
       return;
     }
-    // The service stays ready: no load balancer has to turn away from it.
+    // The service stays ready: load balancers need not drain it.
     await workers.end(worker, { delayMs: 0, isReplaced: true });
   }
   log.info("rolling restart done", { workers: before.length });

@@ -1,6 +1,6 @@
 /**
- * `sluice serve`: one process, or several workers behind the same ports; one printed screen; a clean end on SIGTERM and SIGINT.
- * The first of several processes loads none of the service: it holds the ports.
+ * `sluice serve`: one process, or several workers behind the same ports; one start screen; graceful shutdown on SIGTERM and SIGINT.
+ * With workers, the first process only holds the ports and loads nothing else of the service.
  */
 import { readFileSync, statSync } from "node:fs";
 import type { WaitingListener } from "../http/waiting-listener.js";
@@ -15,12 +15,12 @@ import { startScreen } from "./start-screen.js";
 import { drain, stopSignal, untilSucceeded } from "./stop-signal.js";
 
 interface ServeOptions {
-  /** Absent while a predecessor serves them: this process opens them once it can serve. */
+  /** Absent while a predecessor serves on them: this process opens them once it is ready. */
   readonly ports?: Ports<WaitingListener> | undefined;
   readonly whenTaken: WhenTaken;
 }
 
-/** Resolves when the service has ended, with the exit status. */
+/** Resolves with the exit status when the service has ended. */
 export async function serve(settings: Settings, { ports, whenTaken }: ServeOptions): Promise<number> {
   const log = createLog(settings["log-level"]);
   for (const { name, why } of ignoredVariables()) log.warn(`the variable ${name} is ignored: ${why}`);
@@ -29,7 +29,7 @@ export async function serve(settings: Settings, { ports, whenTaken }: ServeOptio
     const { superviseWorkers } = await import("./workers.js");
     return await superviseWorkers({ settings, log, ports, onReady });
   }
-  // Before anything is printed: a supervisor that reads that the service is up may end it at once.
+  // Install the handlers before printing anything: a supervisor may stop the service as soon as it reads that it is up.
   const stopped = stopSignal(() => process.exit(1));
   const { startService } = await import("./service.js");
   const service = await startService({ settings, log, ports, whenTaken });
@@ -62,7 +62,7 @@ function printScreen(settings: Settings, service: ServiceSummary): void {
 }
 
 /**
- * The token of a file that this start has made, and on a terminal any. Else it stays in its file: a log should not hold it again after
+ * The admin token to print: always on a terminal, otherwise only if this start created its file. A log should not contain it again after
  * every restart.
  */
 function shownToken(file: string | undefined): string | undefined {

@@ -1,6 +1,6 @@
 /**
- * One instance of the service, put together in four steps: instance, configuration, monitoring, transports.
- * In: settings. Out: addresses, and a way to end it. Signals, workers and the printed screen are `serve.ts`'s.
+ * One instance of the service, assembled in four steps: instance, configuration, monitoring, transports.
+ * In: settings. Out: addresses, and a way to close it. Signals, workers and the start screen are `serve.ts`'s job.
  */
 import { type Rule, SluiceError } from "sluice";
 import { AlertPolicies } from "../configuration/alert-policies.js";
@@ -22,34 +22,34 @@ export interface Service {
   readonly adminTokenFile: string | undefined;
   readonly rules: readonly Rule[];
   readonly rulesVersion: number;
-  /** Graceful shutdown: lame duck, then it takes no more connections, answers what is under way, and ends everything. */
+  /** Graceful shutdown: lame duck, stop accepting connections, answer requests in flight, close everything. */
   close(options?: CloseOptions): Promise<void>;
 }
 
 export interface CloseOptions {
-  /** Lame duck: for so long the instance is not ready and still serves, so that load balancers turn away from it first. */
+  /** Lame-duck period: the instance is not ready but still serves, so that load balancers drain it first. */
   readonly delayMs: number;
-  /** Lame duck beyond that, until a successor can serve. Of one process only. */
+  /** Extends the lame-duck period until a successor can serve. Single process only. */
   readonly whenServed?: () => Promise<void>;
-  /** Another process serves the same ports: this one never says that it is not ready. */
+  /** Another process serves the same ports: this one never reports that it is not ready. */
   readonly isReplaced?: boolean;
 }
 
-/** What a worker reports of its start. */
+/** What a worker reports about its start. */
 export type ServiceSummary = Omit<Service, "close">;
 
 interface ServiceOptions {
   readonly settings: Settings;
   readonly log: Log;
-  /** Prometheus text of all workers; absent where there is one. */
+  /** Prometheus text of all workers; absent with a single process. */
   readonly allMetrics?: () => Promise<string>;
   readonly onRegistry?: (registry: Metrics["registry"]) => void;
-  /** Absent: not open yet. */
+  /** Absent: not opened yet. */
   readonly ports?: Ports | undefined;
   readonly whenTaken?: WhenTaken;
 }
 
-/** Where a step fails, the cleanup closes what the steps before it opened: an open connection to Redis would keep the process alive. */
+/** If a step fails, the cleanup closes what earlier steps opened: an open Redis connection would keep the process alive. */
 export async function startService(options: ServiceOptions): Promise<Service> {
   checkEnvoyFolder(options.settings);
   const cleanup = new Cleanup();
@@ -61,7 +61,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   }
 }
 
-/** Rules that a start cannot use are a wrong setting, like every other file that one names; a start with it ends with status 2. */
+/** Unusable rules count as an invalid setting, like any other file named by a setting: the process exits with status 2. */
 function asSetting(error: unknown, { rules: file, "global-store": globalStore }: Settings): unknown {
   if (!(error instanceof SluiceError) || error.code !== "invalid-rules") return error;
   const lacksStore = globalStore === undefined && error.mistakes?.every(({ path }) => path.endsWith(".scope"));
@@ -100,7 +100,8 @@ async function start(options: ServiceOptions, cleanup: Cleanup): Promise<Service
     },
     async close(how = { delayMs: 0 }) {
       await transports.turnAway(how);
-      // While the ports are open: from their close to the end of the process, and on to the next one, an Envoy that fails closed answers 500.
+      // Ends the alert and region watches while the ports are still open: an alert round may take a while, and from the close of the ports
+      // until the next process serves, an Envoy that fails closed answers 500.
       await monitoring.endWatching();
       await cleanup.close();
     },

@@ -1,10 +1,10 @@
 /**
  * In the first process: the ports that the workers share. It accepts every connection and hands it to a worker, so that no connection
- * depends on the life of one: a worker that closes gets no more, the others do. Without a worker, connections wait.
+ * depends on a single worker: one that closes gets no more, the others do. While there is no worker, connections wait.
  * A listener closes with its last worker, and only at the end of the service; until then its queue is handed over.
  *
- * node:cluster could hand out connections too. But there a worker that closes returns what was on its way to it, and with the last
- * worker the rest is reset.
+ * Why not node:cluster's own distribution: a worker that closes returns the connections in transit to it, and with the last worker the rest
+ * is reset.
  */
 import cluster, { type Worker } from "node:cluster";
 import type { Socket } from "node:net";
@@ -12,13 +12,13 @@ import type { WaitingListener } from "../http/waiting-listener.js";
 import type { PortName, Ports } from "./open-ports.js";
 import { sendConnection, sendToWorker, type WorkerMessage } from "./worker-channel.js";
 
-/** Connections on their way to workers that do not take them. */
+/** Connections in transit to workers that have not received them yet. */
 const MOST_ON_THE_WAY = 4_096;
 
 export class SharedPorts {
   readonly #ports: Ports<WaitingListener>;
   readonly #isEnding: () => boolean;
-  /** The workers that serve a port, the next in turn first. */
+  /** Workers per port, the next in turn first. */
   readonly #serving = new Map<PortName, Worker[]>();
   readonly #onTheWay = new Map<Worker, number>();
 
@@ -53,7 +53,7 @@ export class SharedPorts {
     const others = this.#serving.get(name)?.filter((one) => one !== worker) ?? [];
     if (others.length === 0 && this.#isEnding()) await this.#ports[name]?.close();
     this.#remove(worker, name);
-    // Behind every connection that was handed to it.
+    // Sent after every connection that was handed to it (the channel is ordered).
     sendToWorker(worker, { sluice: "closed", name });
   }
 
@@ -63,7 +63,7 @@ export class SharedPorts {
     if (others.length === 0) this.#ports[name]?.pause();
   }
 
-  /** To the worker with the fewest on their way to it, so that one that is held up delays few; among equals in turn. */
+  /** Picks the worker with the fewest connections in transit, so that a stalled one delays few; ties go round-robin. */
   #handOut(name: PortName, socket: Socket): void {
     const serving = this.#serving.get(name) ?? [];
     const worker = serving.toSorted((a, b) => this.#count(a) - this.#count(b))[0];
@@ -74,11 +74,11 @@ export class SharedPorts {
     this.#serving.set(name, [...serving.filter((one) => one !== worker), worker]);
     this.#onTheWay.set(worker, this.#count(worker) + 1);
     const isSent = sendConnection(worker, { name, socket }, () => {
-      // A worker that is gone has no count any more.
+      // A worker that has ended has no count any more.
       if (this.#onTheWay.has(worker)) this.#onTheWay.set(worker, this.#count(worker) - 1);
     });
     if (isSent) return;
-    // It has gone, and its "disconnect" is yet to come.
+    // It has ended, and its "disconnect" event is still to come.
     this.#serving.set(
       name,
       this.#serving.get(name)!.filter((one) => one !== worker),

@@ -1,6 +1,4 @@
-/**
- * The one screen that a start prints: where it listens, whose token, which rules, and a line to repeat until it is refused. Pure.
- */
+/** The screen printed at startup: addresses, token, rules, and a sample request to repeat until it is refused. Pure. */
 import type { CountingRule, Rule } from "sluice";
 import { isCounting } from "sluice/internal";
 import { setOwn } from "../own-fields.js";
@@ -11,10 +9,10 @@ interface StartScreen {
   readonly http: string;
   readonly grpc: string;
   readonly proxy: string | undefined;
-  /** Where the proxy passes requests on to. */
+  /** Where the proxy forwards requests to. */
   readonly upstream: string | undefined;
   readonly adminTokenFile: string | undefined;
-  /** What the file holds, where it may be shown. */
+  /** The token itself, if it may be shown. */
   readonly adminToken: string | undefined;
   readonly store: string;
   readonly rulesSource: string;
@@ -52,7 +50,7 @@ function tokenText({ adminTokenFile, adminToken }: StartScreen): string {
   return adminToken === undefined ? `token in ${adminTokenFile}` : `token ${adminToken}   (kept in ${adminTokenFile})`;
 }
 
-/** Only a rule that refuses, and soon, is worth repeating a line for. */
+/** Repeating a request makes sense only if a rule will refuse it soon. */
 function invitation(rules: readonly Rule[]): string {
   const refuser = tightestOf(rules);
   if (refuser === undefined) return "Ask it (nothing is refused by these rules):";
@@ -86,7 +84,7 @@ function curlLine({ http, rules, apiToken }: StartScreen): string {
   return `curl -s ${http}/v1/check -H 'content-type: application/json' ${token}-d '${body.replaceAll("'", "'\\''")}'`;
 }
 
-/** Attributes to which the tightest simple rule applies. */
+/** Attributes that match the tightest simple rule. */
 function sampleAttributes(rules: readonly Rule[]): Record<string, string | number | boolean> {
   const rule = tightestOf(rules);
   const sample: Record<string, string | number | boolean> = {};

@@ -1,4 +1,4 @@
-/** One of several processes behind the same ports. Connections, the signal to end and the metrics of all come from the first process. */
+/** One of several processes behind the same ports. The first process provides connections, the stop signal and the aggregated metrics. */
 import { AggregatorRegistry, type Registry } from "prom-client";
 import { SluiceError } from "sluice";
 import { createLog } from "../log.js";
@@ -7,7 +7,7 @@ import { handedPorts } from "./handed-ports.js";
 import { type CloseOptions, type Service, startService } from "./service.js";
 import { type FirstMessage, sendToFirst } from "./worker-channel.js";
 
-/** Resolves when it has ended, with the exit status. */
+/** Resolves with the exit status when the worker has ended. */
 export async function runWorker(readSettings: () => Promise<Settings>): Promise<number> {
   try {
     const settings = await readSettings();
@@ -19,7 +19,7 @@ export async function runWorker(readSettings: () => Promise<Settings>): Promise<
     await close(await toldToEnd);
     return 0;
   } catch (error) {
-    // The first process prints it.
+    // The first process prints the error.
     const isMisuse = error instanceof SluiceError && error.code === "invalid-setting";
     sendToFirst({ sluice: "failed", error: (error as Error).message, isMisuse });
     return 1;
@@ -30,7 +30,7 @@ export async function runWorker(readSettings: () => Promise<Settings>): Promise<
 
 function untilToldToEnd(drainDelayMs: number): Promise<CloseOptions> {
   return new Promise((resolve) => {
-    // A terminal's Ctrl-C, and its end, reach every process; the first process passes on what they mean.
+    // A terminal's Ctrl-C and hang-up reach every process of the group; the first process decides what they mean.
     process.on("SIGINT", () => undefined);
     process.on("SIGHUP", () => undefined);
     process.on("SIGTERM", () => resolve({ delayMs: drainDelayMs }));
@@ -47,7 +47,7 @@ async function start(settings: Settings): Promise<Service> {
   return await startService({ settings, log, ports, allMetrics: askForMetrics(), onRegistry: shareRegistry });
 }
 
-/** Of all workers. */
+/** Requests the metrics of all workers. */
 function askForMetrics(): () => Promise<string> {
   const asked = new Map<number, (text: string | undefined) => void>();
   let lastId = 0;
@@ -66,7 +66,7 @@ function askForMetrics(): () => Promise<string> {
     });
 }
 
-/** Lets the first process's aggregator ask this worker for its numbers. */
+/** Lets the first process's aggregator collect this worker's metrics. */
 function shareRegistry(registry: Registry): void {
   AggregatorRegistry.setRegistries([registry]);
   new AggregatorRegistry();

@@ -1,9 +1,8 @@
 /**
- * Several processes behind the same ports (node:cluster). The first process serves nothing: it holds the ports, starts workers, replaces
- * those that die and, on SIGHUP, all of them, adds up their metrics, and passes on the signal to end.
+ * Several processes behind the same ports (node:cluster). The first process serves no requests: it holds the ports, starts workers,
+ * replaces those that die and, on SIGHUP, all of them, aggregates their metrics, and forwards the stop signal.
  */
 import cluster, { type Worker } from "node:cluster";
-import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { AggregatorRegistry } from "prom-client";
 import { SluiceError } from "sluice";
@@ -15,9 +14,9 @@ import { restartOnHangup } from "./rolling-restart.js";
 import type { CloseOptions, ServiceSummary } from "./service.js";
 import { SharedPorts } from "./shared-ports.js";
 import { drain, stopSignal } from "./stop-signal.js";
-import { sendToWorker, type WorkerMessage } from "./worker-channel.js";
+import { sendToWorker, untilExit, type WorkerMessage } from "./worker-channel.js";
 
-/** A worker that dies at once would otherwise be started as fast as the machine can. */
+/** Keeps a crash loop from restarting workers as fast as the machine can. */
 const RESTART_PAUSE_MS = 1_000;
 
 interface WorkersOptions {
@@ -35,10 +34,10 @@ export async function superviseWorkers({ settings, log, ports, onReady }: Worker
     workers.kill();
     process.exit(1);
   });
-  // From the beginning: without a listener SIGHUP would end the process.
+  // Install it at once: without a handler, SIGHUP would kill the process.
   restartOnHangup({ workers, log });
   try {
-    // The first alone: it makes the token file and the database that the others then find.
+    // Start one alone first: it creates the token file and the database that the others then find.
     const first = await workers.start();
     await Promise.all(Array.from({ length: settings.workers - 1 }, () => workers.start()));
     onReady(first);
@@ -52,10 +51,10 @@ export async function superviseWorkers({ settings, log, ports, onReady }: Worker
   return 0;
 }
 
-/** The workers in service, each replaced when it dies. */
+/** The active workers; each is replaced when it dies. */
 class Workers {
   readonly #log: Log;
-  /** Those that serve, or did until they were told to end. */
+  /** Those that serve, up to their stop message. */
   readonly #serving = new Set<Worker>();
   #isEnding = false;
 
@@ -71,14 +70,17 @@ class Workers {
     return [...this.#serving];
   }
 
-  /** Resolves when a new worker serves; rejects with its own words if it cannot. */
+  /** Resolves when a new worker serves; rejects with its error message if it cannot. */
   start(): Promise<ServiceSummary> {
     const worker = cluster.fork();
     return new Promise((resolve, reject) => {
+      // prom-client requests a worker's metrics without a callback: if the worker is just ending, the send fails, and the unhandled "error"
+      // event would crash this process.
+      worker.on("error", reject);
       worker.on("message", (message: WorkerMessage) => {
         if (message.sluice === "failed") reject(failure(message));
         if (message.sluice !== "ready") return;
-        // Told to end while it started: a process that is not up yet does not hear.
+        // It was asked to stop while it started, before it could handle messages.
         if (this.#isEnding) sendToWorker(worker, { sluice: "stop", delayMs: 0 });
         else this.#serving.add(worker);
         resolve(message.service);
@@ -90,11 +92,11 @@ class Workers {
     });
   }
 
-  /** Resolves when the worker has answered what is under way, and ended. */
+  /** Resolves when the worker has answered its requests in flight and exited. */
   async end(worker: Worker, how: CloseOptions): Promise<void> {
     this.#serving.delete(worker);
     if (worker.isDead()) return;
-    const ended = once(worker, "exit");
+    const ended = untilExit(worker);
     if (!sendToWorker(worker, { sluice: "stop", ...how })) worker.process.kill("SIGKILL");
     await ended;
   }
@@ -135,7 +137,7 @@ function shareMetrics(): void {
   const aggregator = new AggregatorRegistry();
   cluster.on("message", async (worker, message: WorkerMessage) => {
     if (message.sluice !== "metrics?") return;
-    // Without a text: a worker did not answer. The caller must not wait for ever.
+    // No text: a worker did not answer. The caller must not wait forever.
     const text = await aggregator.clusterMetrics().catch(() => undefined);
     sendToWorker(worker, { sluice: "metrics", id: message.id, text });
   });

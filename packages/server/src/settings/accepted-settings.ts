@@ -1,19 +1,24 @@
-/**
- * The kinds of settings: accepted values, and the wording of what was expected. Pure but for one thing: files and folders must exist.
- */
+/** The types of settings: accepted values, and how messages describe them. Pure, except that files and folders must exist. */
 import { statSync } from "node:fs";
 import { isKeyPrefix, KEY_PREFIX_EXPECTED } from "sluice/internal";
 
 export interface Accepted<T> {
-  /** Stands for the value in `--help`. */
+  /** Placeholder for the value in `--help`. */
   readonly placeholder: string;
   readonly expected: string;
-  /** Undefined: not accepted. */
+  /** Undefined if the text is not accepted. */
   readonly parse: (text: string) => T | undefined;
 }
 
+/**
+ * Rejects control characters: they would end up in paths, mail headers and certificate names, where they fail late or change the meaning.
+ */
 export function text(placeholder: string, expected: string): Accepted<string> {
-  return { placeholder, expected, parse: (given) => (given.trim() === "" ? undefined : given) };
+  return {
+    placeholder,
+    expected,
+    parse: (given) => (given.trim() === "" || /\p{Cc}|\p{Cs}/u.test(given) ? undefined : given),
+  };
 }
 
 export function wholeNumber({ least, most }: { least: number; most: number }): Accepted<number> {
@@ -103,7 +108,7 @@ export const memory: Accepted<number> = {
   },
 };
 
-/** The same, or 0. */
+/** A duration, or 0. */
 export const durationOrNone: Accepted<number> = {
   ...duration,
   expected: 'a duration such as "500ms" or "3s", up to an hour, or 0',
@@ -119,7 +124,7 @@ export const store: Accepted<string> = {
       : undefined,
 };
 
-/** A memory store is nobody else's. */
+/** Without memory: a global store must be shared. */
 export const globalStore: Accepted<string> = {
   placeholder: "URL",
   expected: "a URL that begins with redis://, rediss://, redis+sentinel:// or redis+cluster://",
@@ -157,12 +162,15 @@ const isHttp = ({ protocol }: URL) => protocol === "http:" || protocol === "http
 export const hostAndPort: Accepted<string> = {
   placeholder: "HOST:PORT",
   expected: "a host and a port, such as 127.0.0.1:18000",
-  parse: (given) => (/^(\[[\da-fA-F:.]+\]|[\w.-]+):\d{1,5}$/.test(given) ? given : undefined),
+  parse(given) {
+    const [, , port] = /^(\[[\da-fA-F:.]+\]|[\w.-]+):(\d{1,5})$/.exec(given) ?? [];
+    return port !== undefined && Number(port) <= 65_535 ? given : undefined;
+  },
 };
 
 const usagePointer = /^(?:\/|(?:\/(?:[^/~\s]|~[01]){1,64}){1,16})$/;
 
-/** Whose answers, or where in them the counts stand (RFC 6901; `/` for the document itself). */
+/** A vendor's name, or where the counts are in its answers (RFC 6901; `/` for the document itself). */
 export const usage: Accepted<string> = {
   placeholder: "openai|anthropic|POINTER",
   expected: "openai, anthropic, or a JSON pointer such as /usageMetadata",
@@ -171,7 +179,7 @@ export const usage: Accepted<string> = {
 
 const MOST_PAIRS = 64;
 
-/** `name=value`, several with commas between. */
+/** Comma-separated `name=value` pairs. */
 export const pairs: Accepted<Readonly<Record<string, string>>> = {
   placeholder: "NAME=VALUE,…",
   expected: `up to ${MOST_PAIRS} of name=value, with commas between`,
@@ -182,7 +190,31 @@ export const pairs: Accepted<Readonly<Record<string, string>>> = {
   },
 };
 
-/** Which fields a response to Envoy carries: ours, none, or three names for limit, remaining and reset. */
+function headers(expected: string, name: RegExp): Accepted<Readonly<Record<string, string>>> {
+  return {
+    placeholder: pairs.placeholder,
+    expected: `${pairs.expected}, ${expected}`,
+    parse(given) {
+      const found = pairs.parse(given);
+      const isHeader = ([key, value]: [string, string]) => name.test(key) && /^[\x20-\x7e]*$/.test(value);
+      return found !== undefined && Object.entries(found).every(isHeader) ? found : undefined;
+    },
+  };
+}
+
+/** RFC 9110, section 5.6.2. */
+export const httpHeaders = headers(
+  "each a header's name and printable ASCII characters",
+  /^[\w!#$%&'*+.^`|~-]{1,128}$/,
+);
+
+/** Names that end with -bin are for binary values. */
+export const grpcMetadata = headers(
+  "each a name of gRPC metadata, not one that ends with -bin, and printable ASCII characters",
+  /^(?!.*-bin$)[0-9a-z_.-]{1,128}$/i,
+);
+
+/** The headers of a response to Envoy: ours, none, or three names for limit, remaining and reset. */
 export const responseFields: Accepted<"standard" | "off" | readonly [string, string, string]> = {
   placeholder: "standard|off|NAME,NAME,NAME",
   expected:
@@ -224,12 +256,16 @@ export const webhooks: Accepted<readonly Webhook[]> = {
 
 export const smtpUrl: Accepted<URL> = {
   placeholder: "URL",
-  expected: "a URL that begins with smtp:// or smtps:// and names a host",
-  parse: (given) =>
-    /^smtps?:\/\/./.test(given) && URL.canParse(given) && new URL(given).hostname !== "" ? new URL(given) : undefined,
+  expected: "a URL that begins with smtp:// or smtps:// and names a host, its user and password percent-encoded",
+  parse(given) {
+    if (!/^smtps?:\/\/./.test(given) || !URL.canParse(given)) return undefined;
+    const parsed = new URL(given);
+    const isEncoded = /^(?:[^%]|%[\da-f]{2})*$/i.test(parsed.username + parsed.password);
+    return parsed.hostname !== "" && isEncoded ? parsed : undefined;
+  },
 };
 
-/** Without a slash at its end. */
+/** Without a trailing slash. */
 export const publicUrl: Accepted<string> = {
   placeholder: "URL",
   expected: "a URL such as https://limits.example, without path or query",
@@ -252,7 +288,7 @@ export const hostNames: Accepted<readonly string[]> = {
   },
 };
 
-/** Short tokens can be guessed; RFC 6750 says which characters a bearer token may have. */
+/** Short tokens can be guessed; RFC 6750 defines the characters of a bearer token. */
 export const token: Accepted<string> = {
   placeholder: "TOKEN",
   expected: "a token of 16 to 256 letters, digits or - . _ ~ + / =",

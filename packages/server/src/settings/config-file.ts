@@ -1,6 +1,6 @@
 /**
- * The settings file, `sluice.yaml` or another. In: its path. Out: settings as text, each with where it stands, and the mistakes of its form.
- * YAML is code that most starts do not need: this is loaded only where there is a file.
+ * Reads the settings file, `sluice.yaml` or another. In: its path. Out: settings as text, each with its position, and syntax errors.
+ * Loaded only if there is a file: most starts do not need the YAML parser.
  */
 import { readFileSync } from "node:fs";
 import { parse as parseYaml } from "yaml";
@@ -35,7 +35,7 @@ function parseFile(file: string, mistakes: string[]): unknown {
     const { code, message, syscall } = error as NodeJS.ErrnoException;
     if (syscall !== undefined)
       mistakes.push(`config: expected a file that can be read, got ${JSON.stringify(file)} (${code})`);
-    // The first line: below it the parser quotes the file, which may hold tokens.
+    // Only the first line: the rest of the parser's message quotes the file, which may contain tokens.
     else mistakes.push(`config: expected YAML in ${file}, got ${message.split("\n")[0]!.replace(/:$/, "")}`);
     return undefined;
   }

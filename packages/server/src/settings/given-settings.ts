@@ -1,12 +1,13 @@
 /**
- * The settings in force, from the table (`setting-specs.ts`): the flag wins, then the variable, then the file, then the default.
- * In: flags, environment, file. Out: settings that need no second look, or every mistake at once.
- * Small on purpose: a start reads it before its ports open. The file, which is YAML, is read elsewhere (`config-file.ts`).
+ * Resolves the settings against the table (`setting-specs.ts`): flag, then variable, then file, then default.
+ * In: flags, environment, file. Out: fully validated settings, or every mistake at once.
+ * Small on purpose: loaded before the ports open. The YAML file is read elsewhere (`config-file.ts`).
  */
 import { statSync } from "node:fs";
 import { SluiceError } from "sluice";
 import { type InheritedSockets, inheritedSockets } from "./inherited-sockets.js";
 import { referenceSettings } from "./reference-environment.js";
+import { isServiceLink } from "./service-links.js";
 import { conflicts } from "./setting-conflicts.js";
 import {
   type SettingName,
@@ -16,17 +17,16 @@ import {
   settingSpecs,
   variableOf,
 } from "./setting-specs.js";
-import { isServiceLink } from "./unknown-variables.js";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface Given {
   readonly text: string;
-  /** How the user would name it: `--port`, `SLUICE_PORT`, `port in sluice.yaml`. */
+  /** As the user would name it: `--port`, `SLUICE_PORT`, `port in sluice.yaml`. */
   readonly where: string;
 }
 
-/** What the settings file has, by setting name, and what is wrong with it. */
+/** The settings file's values by setting name, and its mistakes. */
 export interface FileSettings {
   readonly given: ReadonlyMap<string, Given>;
   readonly mistakes: readonly string[];
@@ -39,11 +39,11 @@ export interface SettingSources {
   readonly configFile?: string | undefined;
 }
 
-/** Read where it lies, if it is there; a file that `--config` or SLUICE_CONFIG names must be there. */
+/** Read if it exists; a file named by `--config` or SLUICE_CONFIG must exist. */
 const DEFAULT_CONFIG_FILE = "sluice.yaml";
 const noFile: FileSettings = { given: new Map(), mistakes: [] };
 
-/** The settings file; undefined: there is none, and none is named. */
+/** The settings file; undefined if there is none and none was named. */
 export function configFileOf({
   env = process.env,
   configFile = env.SLUICE_CONFIG,
@@ -51,7 +51,7 @@ export function configFileOf({
   return configFile ?? (isThere(DEFAULT_CONFIG_FILE) ? DEFAULT_CONFIG_FILE : undefined);
 }
 
-/** A file that cannot be looked at is there: to read it then says why not. */
+/** A file that cannot be accessed counts as present: reading it then reports why. */
 function isThere(file: string): boolean {
   try {
     return statSync(file, { throwIfNoEntry: false }) !== undefined;
@@ -60,7 +60,7 @@ function isThere(file: string): boolean {
   }
 }
 
-/** Throws `invalid-setting` with every mistake, one a line. */
+/** Throws `invalid-setting` with every mistake, one per line. */
 export function settingsFrom(
   { flags, env = process.env }: SettingSources,
   { given: fromFile, mistakes: ofFile } = noFile,
@@ -83,13 +83,20 @@ export function settingsFrom(
   return settings as Settings;
 }
 
-/** For messages, which end in logs: without secrets, also where one stands in a URL. */
+const MOST_SPELLED = 200;
+
+/** For messages, which end up in logs: without secrets, even those in a URL, and at most a line or two long. */
 export function spellGiven({ secret: isSecret }: Pick<SettingSpec<unknown>, "secret">, given: unknown): string {
-  if (isSecret) return typeof given === "string" ? `${given.length} characters` : "a list or a mapping";
-  return JSON.stringify(given).replace(/:\/\/.*@/, "://…@");
+  // Not serialised: a YAML alias can make a mapping contain itself.
+  if (typeof given === "object" && given !== null) return "a list or a mapping";
+  if (isSecret) return typeof given === "string" ? `${given.length} characters` : JSON.stringify(given);
+  const spelled = JSON.stringify(given).replace(/:\/\/.*@/, "://…@");
+  return spelled.length <= MOST_SPELLED
+    ? spelled
+    : `${spelled.slice(0, MOST_SPELLED)}… (${String(given).length} characters)`;
 }
 
-/** The environment of envoyproxy/ratelimit comes behind our own names for the same. */
+/** envoyproxy/ratelimit's variables have lower precedence than our own. */
 function firstGiven(
   name: SettingName,
   {
@@ -105,7 +112,7 @@ function firstGiven(
   const flag = flags[name];
   if (flag !== undefined) return { text: flag, where: `--${name}` };
   const variable = env[variableOf(name)];
-  // An empty variable is how shells and compose files leave one out.
+  // Shells and compose files pass empty variables for absent ones.
   const isGiven = variable !== undefined && variable !== "" && !isServiceLink(variableOf(name), variable);
   if (isGiven) return { text: variable, where: variableOf(name) };
   return fromReference.get(name) ?? fromFile.get(name);

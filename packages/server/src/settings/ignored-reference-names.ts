@@ -1,6 +1,6 @@
 /**
- * Variables of envoyproxy/ratelimit that have no meaning here. The service warns of each that is set at its start, because a
- * setting that is dropped in silence is found in an incident. `docs/from-envoyproxy-ratelimit.md` has the same table, held equal by a test.
+ * envoyproxy/ratelimit's variables that have no effect here. The service warns at startup about each that is set, because a silently
+ * dropped setting is otherwise found during an incident. `docs/from-envoyproxy-ratelimit.md` has the same table, checked by a test.
  * In: the environment. Out: names with reasons. Pure.
  */
 import { MARKERS } from "./reference-environment.js";
@@ -130,7 +130,7 @@ export const ignored: readonly Ignored[] = [
   },
 ];
 
-/** Values that ask for what happens here anyway: no warning. Others: `false` of a switch, but for these. */
+/** Values that request what happens here anyway: no warning. For switches not listed, that is `false`. */
 const asHere: Readonly<Record<string, string>> = {
   REDIS_SOCKET_TYPE: "tcp",
   STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: "true",
@@ -141,7 +141,7 @@ const asHere: Readonly<Record<string, string>> = {
   RUNTIME_WATCH_ROOT: "true",
 };
 
-/** The variables that are set and do nothing, each with the reason. Empty where the environment is not envoyproxy/ratelimit's. */
+/** Variables that are set and have no effect, with the reason. Empty if the environment is not envoyproxy/ratelimit's. */
 export function ignoredReferenceNames(env: Environment): { name: string; why: string }[] {
   if (!MARKERS.some((name) => env[name])) return [];
   return ignored.flatMap(({ why, names }) =>

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { inheritedSockets } from "./inherited-sockets.js";
 
-test("sockets begin behind standard error, with their names where they have some", () => {
+test("sockets start after standard error, with their names if they have any", () => {
   expect(inheritedSockets({ LISTEN_PID: "7", LISTEN_FDS: "2", LISTEN_FDNAMES: "grpc:http" }, 7)).toEqual({
     sockets: [
       { fd: 3, name: "grpc" },
@@ -11,7 +11,7 @@ test("sockets begin behind standard error, with their names where they have some
   expect(inheritedSockets({ LISTEN_PID: "7", LISTEN_FDS: "1" }, 7)).toEqual({ sockets: [{ fd: 3, name: undefined }] });
 });
 
-test("without the variables, and for another process, there are none", () => {
+test("there are none without the variables, or for another process", () => {
   expect(inheritedSockets({}, 7)).toEqual({ sockets: [] });
   expect(inheritedSockets({ LISTEN_PID: "8", LISTEN_FDS: "2" }, 7)).toEqual({ sockets: [], forProcess: 8 });
 });

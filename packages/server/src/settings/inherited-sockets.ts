@@ -1,18 +1,18 @@
 /**
- * Socket activation: listening sockets that a supervisor opened for this process, and keeps while processes come and go (systemd's
- * protocol: LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES). Pure: the environment is an argument.
+ * Socket activation: listening sockets that a supervisor opened for this process and keeps open across restarts (systemd's protocol:
+ * LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES). Pure: the environment is an argument.
  */
 import { SluiceError } from "sluice";
 
 export interface InheritedSocket {
   readonly fd: number;
-  /** From `FileDescriptorName=`; systemd's own default is the name of the unit. */
+  /** From `FileDescriptorName=`; systemd's default is the unit's name. */
   readonly name: string | undefined;
 }
 
 export interface InheritedSockets {
   readonly sockets: readonly InheritedSocket[];
-  /** The process that the sockets were opened for, where it is another one. */
+  /** The process that the sockets are meant for, if it is another one. */
   readonly forProcess?: number;
 }
 
@@ -20,14 +20,14 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The first descriptor after standard input, output and error. */
 const FIRST_FD = 3;
-/** One for each port would do. */
+/** There are fewer ports than this. */
 const MOST_SOCKETS = 16;
 
 export function inheritedSockets(env: Environment, pid: number): InheritedSockets {
   const { LISTEN_PID: forPid, LISTEN_FDS: count, LISTEN_FDNAMES: names } = env;
   if (forPid === undefined && count === undefined) return { sockets: [] };
   const owner = numberIn("LISTEN_PID", forPid, { least: 1, most: 2 ** 31 - 1 });
-  // Children of the owner see the variables too: they are not for them.
+  // Child processes of the owner see the variables too, but the sockets are not for them.
   if (owner !== pid) return { sockets: [], forProcess: owner };
   const length = numberIn("LISTEN_FDS", count, { least: 0, most: MOST_SOCKETS });
   const named = names === undefined ? [] : names.split(":");

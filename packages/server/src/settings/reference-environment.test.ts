@@ -7,12 +7,12 @@ import { resolveSettings, settingNames } from "./settings.js";
 const textOf = (env: Record<string, string>) =>
   Object.fromEntries(Array.from(referenceSettings(env), ([name, { text }]) => [name, text]));
 
-test("names that many shells set count only in an environment that is plainly envoyproxy/ratelimit's", () => {
+test("generic variable names count only in an environment that is clearly envoyproxy/ratelimit's", () => {
   expect(textOf({ HOST: "my-shell", PORT: "1", LOG_LEVEL: "trace", REDIS_URL: "redis:6379" })).toEqual({});
   for (const marker of MARKERS) expect(textOf({ [marker]: "x", PORT: "1" }).port).toBe("1");
 });
 
-test("files: the folder is put together as there", () => {
+test("files: the folder is composed as in the reference", () => {
   expect(textOf({ RUNTIME_ROOT: "/data", RUNTIME_SUBDIRECTORY: "ratelimit" })).toEqual({
     host: "0.0.0.0",
     "envoy-config": "/data/ratelimit/config",
@@ -29,7 +29,7 @@ test.each([
   expect(textOf({ CONFIG_TYPE: "FILE", ...env }).store).toBe(store);
 });
 
-test("Redis over TLS: authority, client certificate and timeout; nothing of it without TLS", () => {
+test("Redis over TLS: authority, client certificate and timeout; none of them without TLS", () => {
   const files = { REDIS_TLS_CACERT: "ca.pem", REDIS_TLS_CLIENT_CERT: "cert.pem", REDIS_TLS_CLIENT_KEY: "key.pem" };
   const env = { CONFIG_TYPE: "FILE", REDIS_URL: "redis:6379", REDIS_TIMEOUT: "250ms", ...files };
   expect(textOf({ ...env, REDIS_TLS: "true" })).toMatchObject({
@@ -42,13 +42,13 @@ test("Redis over TLS: authority, client certificate and timeout; nothing of it w
   expect(textOf(env)["store-ca"]).toBeUndefined();
 });
 
-test("a backend that is not Redis is a mistake, not the memory store in silence", () => {
+test("a backend that is not Redis is a mistake, not silently the memory store", () => {
   const env = { CONFIG_TYPE: "FILE", BACKEND_TYPE: "memcache", MEMCACHE_HOST_PORT: "memcached:11211" };
   expect(() => resolveSettings({ flags: {}, env })).toThrow(/^BACKEND_TYPE: expected .*redis.*got "memcache"/);
   expect(textOf({ ...env, BACKEND_TYPE: "redis", REDIS_URL: "redis:6379" }).store).toBe("redis://redis:6379");
 });
 
-test("switches are read as Go reads them; response fields by their names", () => {
+test("switches are parsed as in Go; response fields by their names", () => {
   const env = { CONFIG_TYPE: "FILE", SHADOW_MODE: "1", QUOTA_MODE: "F", LIMIT_RESPONSE_HEADERS_ENABLED: "t" };
   expect(textOf({ ...env, LIMIT_RESET_HEADER: "X-Reset" })).toMatchObject({
     "envoy-shadow-mode": "true",
@@ -58,7 +58,7 @@ test("switches are read as Go reads them; response fields by their names", () =>
   expect(textOf({ ...env, LIMIT_RESPONSE_HEADERS_ENABLED: "false" })["envoy-headers"]).toBe("off");
 });
 
-test("CACHE_KEY_PREFIX is the prefix of the store's keys, and one that would break hash tags ends the start", () => {
+test("CACHE_KEY_PREFIX is the prefix of the store's keys, and one that would break hash tags fails the start", () => {
   const env = { CONFIG_TYPE: "FILE", RUNTIME_ROOT: import.meta.dirname, RUNTIME_APPDIRECTORY: "." };
   const settings = resolveSettings({ flags: {}, env: { ...env, CACHE_KEY_PREFIX: "shop:" } });
   expect(settings["store-prefix"]).toBe("shop:");
@@ -68,7 +68,7 @@ test("CACHE_KEY_PREFIX is the prefix of the store's keys, and one that would bre
   );
 });
 
-test("every variable that is set and does nothing is named, unless it asks for what happens anyway", () => {
+test("every variable that is set without effect is reported, unless it requests the default behaviour", () => {
   const env = { REDIS_PERSECOND: "true", REDIS_PERSECOND_URL: "other:6379", USE_STATSD: "false", LOG_FORMAT: "text" };
   const names = (more: Record<string, string>) => ignoredReferenceNames({ ...env, ...more }).map(({ name }) => name);
   expect(names({})).toEqual([]);
@@ -81,7 +81,7 @@ test("every variable that is set and does nothing is named, unless it asks for w
   );
 });
 
-test("a variable has a meaning or is named as ignored, never both, and the docs list both kinds", () => {
+test("a variable is either supported or listed as ignored, and the docs list both kinds", () => {
   const page = readFileSync(new URL("../../../../docs/from-envoyproxy-ratelimit.md", import.meta.url), "utf8");
   const names = ignored.flatMap((group) => group.names);
   expect(names.filter((name) => name in renamed || name in combined)).toEqual([]);
@@ -93,7 +93,7 @@ test("a variable has a meaning or is named as ignored, never both, and the docs 
   expect(Array.from(told, ([why, listed]) => ({ why, names: listed }))).toEqual(ignored);
 });
 
-test("the table in the docs is this one, and names settings that there are", () => {
+test("the docs have the same table, and name only existing settings", () => {
   const page = readFileSync(new URL("../../../../docs/from-envoyproxy-ratelimit.md", import.meta.url), "utf8");
   const rows = page.matchAll(/^\| `([A-Z_]+)` \| (`--.*) \|$/gm);
   const told = Object.fromEntries(

@@ -1,8 +1,8 @@
 /**
- * The environment of an envoyproxy/ratelimit deployment, as settings of ours: so that its image can be replaced and its manifest kept.
- * Names such as HOST and PORT are set by many shells and platforms; they count only where the environment is plainly that program's, which
- * is where it says whence the limits come. `docs/from-envoyproxy-ratelimit.md` has the same table, held equal by a test.
- * In: the environment. Out: settings as text, each with the variable it came from. Pure.
+ * Maps the environment of an envoyproxy/ratelimit deployment to our settings, so that its image can be replaced and its manifest kept.
+ * Many shells and platforms set names such as HOST and PORT; they count only if the environment is clearly that program's, that is, if it
+ * names the source of the limits. `docs/from-envoyproxy-ratelimit.md` has the same table, checked by a test.
+ * In: the environment. Out: settings as text, each with its variable. Pure.
  */
 import { join } from "node:path";
 
@@ -14,10 +14,10 @@ interface ReferenceSetting {
   readonly where: string;
 }
 
-/** One of them must be there for any of the others to count. */
+/** At least one of these must be set for any of the others to count. */
 export const MARKERS = ["CONFIG_TYPE", "RUNTIME_ROOT", "RUNTIME_SUBDIRECTORY"] as const;
 
-/** Variables that are a setting of ours by another name. */
+/** Variables that correspond to one of our settings. */
 export const renamed: Readonly<Record<string, string>> = {
   HOST: "host",
   PORT: "port",
@@ -41,7 +41,7 @@ const switches = new Set([
   "USE_PROMETHEUS",
 ]);
 
-/** Variables that say something together with others. */
+/** Variables that are combined with others into a setting. */
 export const combined: Readonly<Record<string, string>> = {
   CONFIG_TYPE: "envoy-config, envoy-xds",
   RUNTIME_ROOT: "envoy-config",
@@ -97,7 +97,7 @@ export function referenceSettings(env: Environment): ReadonlyMap<string, Referen
     const text = env[variable];
     set(name, variable, switches.has(variable) && text ? spelledBoolean(text) : text);
   }
-  // It listens on all addresses: a container that listened on loopback would not be reached by its probes.
+  // Listen on all addresses, as the reference does: in a container, probes could not reach loopback.
   if (!env.HOST) set("host", "HOST", "0.0.0.0");
   if (env.LOG_LEVEL) set("log-level", "LOG_LEVEL", logLevels[env.LOG_LEVEL.toLowerCase()] ?? env.LOG_LEVEL);
   limitSources(env, set);
@@ -106,7 +106,7 @@ export function referenceSettings(env: Environment): ReadonlyMap<string, Referen
     set("grpc-tls-key", "GRPC_SERVER_TLS_KEY", env.GRPC_SERVER_TLS_KEY);
   }
   if (env.LIMIT_RESPONSE_HEADERS_ENABLED) set("envoy-headers", "LIMIT_RESPONSE_HEADERS_ENABLED", headersOf(env));
-  // `:9090` is every address.
+  // `:9090` means all addresses.
   if (isTrue(env.USE_PROMETHEUS))
     set("metrics-address", "PROMETHEUS_ADDR", (env.PROMETHEUS_ADDR || ":9090").replace(/^:/, "0.0.0.0:"));
   redisSettings(env, set);
@@ -128,7 +128,7 @@ function limitSources(env: Environment, set: Set): void {
   set("envoy-xds", "CONFIG_GRPC_XDS_SERVER_URL", env.CONFIG_GRPC_XDS_SERVER_URL || "localhost:18000");
   set("envoy-xds-node-id", "CONFIG_GRPC_XDS_NODE_ID", env.CONFIG_GRPC_XDS_NODE_ID);
   set("envoy-xds-node-metadata", "CONFIG_GRPC_XDS_NODE_METADATA", env.CONFIG_GRPC_XDS_NODE_METADATA);
-  // Written `name:value` there.
+  // The reference separates with colons: `name:value`.
   const headers = env.CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS?.replaceAll(/(^|,)([^:,]+):/g, "$1$2=");
   set("envoy-xds-headers", "CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS", headers);
   if (!isTrue(env.CONFIG_GRPC_XDS_SERVER_USE_TLS)) return;
@@ -140,7 +140,7 @@ function limitSources(env: Environment, set: Set): void {
 }
 
 function redisSettings(env: Environment, set: Set): void {
-  // Without its store the counters would be each process's own, in silence: the mistake names what came.
+  // Without Redis, each process would silently have its own counters: refuse, and name the value.
   if (env.BACKEND_TYPE && env.BACKEND_TYPE !== "redis") set("store", "BACKEND_TYPE", env.BACKEND_TYPE);
   else set("store", "REDIS_URL", storeOf(env));
   set("store-deadline", "REDIS_TIMEOUT", env.REDIS_TIMEOUT);
@@ -159,7 +159,7 @@ function headersOf(env: Environment): string {
   ].join(",");
 }
 
-/** Addresses without a scheme, several for a cluster, the master's name first for Sentinel. */
+/** Addresses without a scheme, several for a cluster; for Sentinel, the master's name comes first. */
 function storeOf(env: Environment): string | undefined {
   const url = env.REDIS_URL;
   if (!url || /^rediss?(\+|:\/\/)/.test(url)) return url;
@@ -179,7 +179,7 @@ function spelledAuth(auth: string): string {
   return `${encodeURIComponent(user)}:${encodeURIComponent(password)}`;
 }
 
-/** Go's words for true and false. */
+/** Go's spellings of booleans. */
 function spelledBoolean(text: string): string {
   if (/^(1|t|T|true|TRUE|True)$/.test(text)) return "true";
   return /^(0|f|F|false|FALSE|False)$/.test(text) ? "false" : text;

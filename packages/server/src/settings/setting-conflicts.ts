@@ -1,4 +1,4 @@
-/** Settings that are right one by one and wrong together. In: settings that each were accepted. Out: mistakes. Pure. */
+/** Settings that are valid on their own but conflict. In: accepted settings. Out: mistakes. Pure. */
 import { regionName } from "./accepted-settings.js";
 import type { Settings } from "./setting-specs.js";
 
@@ -10,7 +10,7 @@ const certificatePairs = [
   ["store-cert", "store-key"],
 ] as const;
 
-/** One sentence for each conflict. */
+/** One sentence per conflict. */
 export function conflicts(settings: Settings): string[] {
   const found: string[] = [];
   if (settings.workers > 1 && settings.store === "memory") {

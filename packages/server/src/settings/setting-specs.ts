@@ -1,12 +1,12 @@
 /**
- * Every setting of the service, in one table: name, default, meaning, and what is accepted. `docs/settings.md` lists the same, held equal
- * by a test. A setting `grpc-port` is the flag `--grpc-port`, the variable `SLUICE_GRPC_PORT` and the key `grpc-port` of `sluice.yaml`.
+ * Every setting of the service in one table: name, default, meaning, accepted values. `docs/settings.md` lists the same, checked by a test.
+ * A setting `grpc-port` is the flag `--grpc-port`, the variable `SLUICE_GRPC_PORT` and the key `grpc-port` in `sluice.yaml`.
  */
 import * as accept from "./accepted-settings.js";
 
 export interface SettingSpec<T> extends accept.Accepted<T> {
   readonly meaning: string;
-  /** As a user would write it; absent = the setting is off unless given. */
+  /** As a user would write it; absent: the setting is off by default. */
   readonly default?: string;
   /** Never printed. */
   readonly secret?: true;
@@ -22,7 +22,7 @@ function secret<T>(accepted: accept.Accepted<T>, meaning: string): SettingSpec<T
   return { ...setting(accepted, meaning), secret: true };
 }
 
-/** In the order in which `sluice serve --help` lists them. */
+/** In the order of `sluice serve --help`. */
 export const settingSpecs = {
   host: setting(accept.text("HOST", "a host name or address"), "Address to listen on.", "127.0.0.1"),
   port: setting(accept.port, "Port of the HTTP API; 0 picks a free one.", "8080"),
@@ -99,7 +99,7 @@ export const settingSpecs = {
   ),
   "envoy-xds-node-id": setting(accept.text("ID", "a name"), "The node id of the xDS subscription.", "default"),
   "envoy-xds-node-metadata": setting(accept.pairs, "The node metadata of the xDS subscription."),
-  "envoy-xds-headers": secret(accept.pairs, "Metadata that is sent with the stream, such as a token."),
+  "envoy-xds-headers": secret(accept.grpcMetadata, "Metadata that is sent with the stream, such as a token."),
   "envoy-xds-tls": setting(accept.yesNo, "Speak TLS with the control plane; implied by the settings below.", "false"),
   "envoy-xds-ca": setting(accept.file, "Authority (PEM) of the control plane's certificate. Absent: those of Node.js."),
   "envoy-xds-cert": setting(accept.file, "Client certificate (PEM) for the control plane; needs --envoy-xds-key."),
@@ -171,8 +171,12 @@ export const settingSpecs = {
   attributes: setting(accept.file, "Which header, cookie, claim or address becomes which attribute; trusted proxies."),
   upstream: setting(accept.upstream, "Where the reverse proxy passes requests on to. Absent: no proxy."),
   "upstream-headers": secret(
-    accept.pairs,
+    accept.httpHeaders,
     "With --upstream: headers of every request to it, in place of the client's: authorization=Bearer …, so that clients need no key of a vendor.",
+  ),
+  "upstream-timeout": setting(
+    accept.duration,
+    "With --upstream: how long it may send nothing, before its answer or within, until the proxy gives up (504). Absent: 2m, with --usage 10m.",
   ),
   "proxy-port": setting(accept.port, "Port of the reverse proxy, with --upstream; 0 picks a free one.", "8000"),
   usage: setting(
@@ -183,6 +187,11 @@ export const settingSpecs = {
     accept.memory,
     "With --usage: the largest body of a call, which is held until it is decided; eight times as much for all together.",
     "32MiB",
+  ),
+  "usage-drain": setting(
+    accept.durationOrNone,
+    "With --usage: how long the answer to a client that has left is read on for the usage that ends it; 0 cuts the vendor's call at once.",
+    "1s",
   ),
   "usage-headers": setting(
     accept.oneOf(["off", "openai", "anthropic"]),

@@ -17,7 +17,7 @@ function configFile(text: string): string {
   return file;
 }
 
-test("without anything, every default holds", () => {
+test("without any input, every setting has its default", () => {
   const settings = resolveSettings({ flags: {}, env: {} });
   expect(settings).toMatchObject({
     host: "127.0.0.1",
@@ -38,7 +38,7 @@ test("a flag wins over a variable, a variable over the file, the file over the d
   expect(settings["legacy-headers"]).toBe(true);
 });
 
-test("all mistakes are told at once", () => {
+test("all mistakes are reported at once", () => {
   const flags = { port: "x", workers: "0", store: "redis:", upstream: "ftp://x", "log-level": "loud" };
   expect(() => resolveSettings({ flags, env: {} })).toThrow(
     expect.objectContaining({
@@ -47,7 +47,49 @@ test("all mistakes are told at once", () => {
   );
 });
 
-test("a file that was named must be there; the usual one may be absent", () => {
+test.each([
+  ["metrics-address", "127.0.0.1:65536"],
+  ["envoy-xds", "gateway:99999"],
+  ["upstream-headers", "é=x"],
+  ["upstream-headers", "authorization=Bearer é"],
+  ["envoy-xds-headers", "é=x"],
+  ["envoy-xds-headers", "token-bin=x"],
+  ["smtp-url", "smtp://100%:x@mail.example"],
+  ["smtp-from", "a@b.example\r\nBcc: c@d.example"],
+  ["data-folder", "a\0b"],
+  ["region", "\ud800"],
+])("--%s %j is refused at the start, not where it is used", (name, given) => {
+  expect(() => resolveSettings({ flags: { [name]: given }, env: {} })).toThrow(`--${name}: expected `);
+});
+
+test("valid header names and values are accepted", () => {
+  const flags = { "upstream-headers": "authorization=Bearer a=b,x-y=", "envoy-xds-headers": "Token=a b" };
+  expect(resolveSettings({ flags, env: {} })).toMatchObject({
+    "upstream-headers": { authorization: "Bearer a=b", "x-y": "" },
+    "envoy-xds-headers": { Token: "a b" },
+  });
+});
+
+test("a YAML mapping that contains itself through an alias is a mistake with its position", () => {
+  const file = configFile("port: &a { x: *a }\nworkers: &b [*b]\n");
+  expect(() => resolveSettings({ flags: {}, env: {}, configFile: file })).toThrow(
+    expect.objectContaining({
+      code: "invalid-setting",
+      message: expect.stringMatching(/^port in .*got a list or a mapping\nworkers in .*got a list or a mapping$/),
+    }),
+  );
+});
+
+test("a message about a long value shows its beginning and its length", () => {
+  const port = "x".repeat(100_000);
+  expect(() => resolveSettings({ flags: { port }, env: {} })).toThrow(
+    expect.objectContaining({
+      message: expect.stringMatching(/^--port: expected .* got "x{199}… \(100000 characters\)$/),
+    }),
+  );
+});
+
+test("a file that was named must exist; the default one may be absent", () => {
   expect(() => resolveSettings({ flags: {}, env: {}, configFile: join(folder, "absent.yaml") })).toThrow("absent.yaml");
 });
 
@@ -69,7 +111,7 @@ test("docs/settings.md lists the table, word for word", () => {
   expect(rows).toEqual(expected);
 });
 
-test("no message about a mistake tells a secret: not a token, not a password in a URL, not a line of the file", () => {
+test("no message about a mistake leaks a secret: not a token, not a password in a URL, not a line of the file", () => {
   const messageOf = (flags: Record<string, string>, text?: string): string => {
     try {
       resolveSettings({ flags, env: {}, ...(text !== undefined && { configFile: configFile(text) }) });
@@ -90,7 +132,7 @@ test("no message about a mistake tells a secret: not a token, not a password in 
   expect(told.join("\n")).not.toMatch(/hunt/);
 });
 
-test.each(["openai", "anthropic", "/", "/usageMetadata", "/a/b~1c/*"])("--usage takes %s", (usage) => {
+test.each(["openai", "anthropic", "/", "/usageMetadata", "/a/b~1c/*"])("--usage accepts %s", (usage) => {
   const settings = resolveSettings({ flags: { usage, upstream: "http://127.0.0.1:9" }, env: {} });
   expect(settings.usage).toBe(usage);
 });
@@ -102,7 +144,7 @@ test.each(["opneai", "usage", "//a", "/a/", "/a b", "/~2", ""])("--usage refuses
   );
 });
 
-test("usage is read by the proxy alone", () => {
+test("--usage requires the proxy", () => {
   expect(() => resolveSettings({ flags: { usage: "openai" }, env: {} })).toThrow(
     "usage: expected --upstream beside it",
   );

@@ -1,4 +1,6 @@
-/** The settings in force, with the settings file. Only files of this folder whose names end with `settings` read the environment. */
+/**
+ * The settings in force, including the settings file. Only files in this folder whose names end with `settings` may read the environment.
+ */
 import { readConfigFile } from "./config-file.js";
 import { configFileOf, type SettingSources, settingsFrom } from "./given-settings.js";
 import { ignoredReferenceNames } from "./ignored-reference-names.js";
@@ -8,13 +10,13 @@ import { unknownVariables } from "./unknown-variables.js";
 export { socketsOfSupervisor } from "./given-settings.js";
 export { type Settings, settingNames, settingSpecs, variableOf } from "./setting-specs.js";
 
-/** Throws `invalid-setting` with every mistake, one a line. */
+/** Throws `invalid-setting` with every mistake, one per line. */
 export function resolveSettings(sources: SettingSources): Settings {
   const file = configFileOf(sources);
   return settingsFrom(sources, file === undefined ? undefined : readConfigFile(file));
 }
 
-/** Variables that are set and do nothing, each with the reason: misspelled ones of ours, and some of envoyproxy/ratelimit. */
+/** Variables that are set without effect, with the reason: misspelled ones of ours, and some of envoyproxy/ratelimit. */
 export function ignoredVariables(
   env: Readonly<Record<string, string | undefined>> = process.env,
 ): { name: string; why: string }[] {
@@ -22,7 +24,7 @@ export function ignoredVariables(
   return [...unknownVariables(env, known), ...ignoredReferenceNames(env)];
 }
 
-/** The environment of the commands that call a running service. */
+/** The environment of commands that call a running service. */
 export function clientSettings(env: Readonly<Record<string, string | undefined>> = process.env): {
   server: string;
   apiToken: string | undefined;
@@ -35,7 +37,7 @@ export function clientSettings(env: Readonly<Record<string, string | undefined>>
   };
 }
 
-/** Colour on a terminal, unless NO_COLOR; elsewhere only by FORCE_COLOR. */
+/** Colour on a terminal unless NO_COLOR is set; elsewhere only with FORCE_COLOR. */
 export function wantsColour(
   isTerminal: boolean,
   env: Readonly<Record<string, string | undefined>> = process.env,

@@ -1,6 +1,6 @@
 /**
- * The rules of a first run: small enough that one person with curl meets a refusal, loose enough to try things out under.
- * They are for that person alone: traffic of an Envoy never meets them, nor does an instance that was given limits of its own.
+ * The rules of a first run: tight enough that a person with curl meets a refusal, loose enough to experiment.
+ * They apply to that person only: never to Envoy traffic, nor to an instance with its own limits.
  */
 import type { Rule } from "sluice";
 
@@ -27,9 +27,9 @@ const numbersOf = ({ id, key, algorithm, limit, window, match }: Rule & { window
   JSON.stringify([id, key, algorithm, limit, window, Object.keys(match ?? {}).length]);
 const untouched = new Map(starterRules.map((rule) => [rule.id, numbersOf(rule)]));
 
-/** Whether a rule is one of these, unchanged. */
+/** Whether a rule is an unchanged starter rule. */
 export function isStarterRule(rule: Rule): boolean {
-  // By its id first: requests wait while a hundred thousand rules are looked through.
+  // Compare ids first: requests wait while a hundred thousand rules are checked.
   const numbers = untouched.get(rule.id);
   return numbers !== undefined && numbers === numbersOf(rule);
 }

@@ -4,7 +4,7 @@ import { ignoredVariables, resolveSettings } from "./settings.js";
 const warnings = (env: Record<string, string>): string[] =>
   ignoredVariables(env).map(({ name, why }) => `${name}: ${why}`);
 
-test("a misspelled variable is told, with the name that was meant", () => {
+test("a misspelled variable is reported, with a suggestion", () => {
   expect(
     warnings({ SLUICE_PROT: "8080", SLUICE_STORE: "memory", SLUICE_DRAIN_DELAYS: "1s", SLUICE_WHATEVER: "x" }),
   ).toEqual([
@@ -14,12 +14,12 @@ test("a misspelled variable is told, with the name that was meant", () => {
   ]);
 });
 
-test("variables of the commands, of tests, empty ones and those of other programs are not", () => {
+test("variables of commands and tests, empty ones and those of other programs are not reported", () => {
   const env = { SLUICE_SERVER: "http://x", SLUICE_CONFIG: "a.yaml", SLUICE_TEST_SEED: "1", SLUICE_PEER_ER: "x" };
   expect(warnings({ ...env, SLUICE_PROT: "", PORT: "1", SLUICEGATE: "open", sluice_prot: "1" })).toEqual([]);
 });
 
-test("a Kubernetes Service that is called sluice neither breaks the start nor is warned of", () => {
+test("a Kubernetes Service called sluice neither breaks the start nor causes a warning", () => {
   const links = {
     SLUICE_SERVICE_HOST: "10.0.0.7",
     SLUICE_SERVICE_PORT: "8080",

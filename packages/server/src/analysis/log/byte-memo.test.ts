@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { ByteMemo } from "./byte-memo.js";
 
-test("a memo makes each piece once, forgets all when it is full, and never mixes pieces", () => {
+test("a memo converts each piece once, clears itself when full, and never mixes up pieces", () => {
   let made = 0;
   const memo = new ByteMemo((text) => {
     made++;
@@ -18,19 +18,19 @@ test("a memo makes each piece once, forgets all when it is full, and never mixes
   read("x".repeat(1_000));
 });
 
-test("pieces of one hash are told apart, and beyond some of them none is remembered", () => {
+test("pieces with equal hashes are distinguished, and beyond a few of them no more are remembered", () => {
   const memo = new ByteMemo((text) => ({ text }));
   const alike = piecesOfOneHash();
   expect(new Set(alike).size).toBe(64);
   const read = (text: string): { text: string } => memo.get(Buffer.from(text), 0, text.length);
   for (let round = 0; round < 2; round++) for (const text of alike) expect(read(text).text).toBe(text);
-  // A client that chooses its paths so must not make each line search through all of them.
+  // Otherwise a client could choose its paths so that every line searches through all of them.
   expect(memo.size).toBe(32);
   expect(read(alike[0]!)).toBe(read(alike[0]!));
   expect(read(alike[63]!)).not.toBe(read(alike[63]!));
 });
 
-/** The hash goes on from a state, by words of four bytes: of each two pieces, both lead from the state before to one and the same. */
+/** The hash processes words of four bytes: both pieces of each pair lead from the previous state to the same next one (collisions). */
 const pairs = [
   ["lffyebht", "z4hve83i"],
   ["h3m1lozu", "ubz2gt9k"],

@@ -1,28 +1,28 @@
 /**
- * Remembers what was made of pieces of a log, by their bytes: a client, a path or a duration that comes again becomes no text a second time.
- * Bounded: when it is full it forgets everything, and the busiest are back at once. Pieces are ASCII; the caller sees to it.
+ * Interns values derived from pieces of a log, by their bytes: a repeated client, path or duration is not decoded again.
+ * Bounded: it clears itself when full, and the busiest entries are back at once. Pieces must be ASCII; the caller ensures it.
  */
 import { hashOf, isSame, LastView, viewOf } from "./byte-words.js";
 
 const FIRST_ENTRIES = 256;
 const MOST_ENTRIES = 2 ** 15;
 const MOST_BYTES = 2 ** 20;
-/** In numbers: the entry's place and 1 (0 where there is none), its hash, where its bytes begin, and how many they are. */
+/** Slot fields, as numbers: the entry's index plus 1 (0: empty), its hash, the start of its bytes, and their number. */
 const SLOT_BITS = 2;
 const SLOT = 2 ** SLOT_BITS;
-/** For each entry: a search ends soon. */
+/** Slots per entry: keeps probing short. */
 const SLOTS_PER_ENTRY = 2;
-/** A client may choose its paths so that all have one hash: a longer search than this is given up, and nothing is remembered. */
+/** A client may choose paths with equal hashes: beyond this many probes the search is given up, and nothing is remembered. */
 const MOST_PROBES = 32;
-/** Longer ones hardly come again. */
+/** Longer pieces rarely repeat. */
 const LONGEST = 256;
 
 export class ByteMemo<T> {
   readonly #make: (text: string) => T;
   readonly #source = new LastView();
-  /** How many fit before the tables grow. */
+  /** Capacity before the tables grow. */
   #room = FIRST_ENTRIES;
-  /** By hash, all that a search needs of an entry side by side: the table is larger than the processor's nearest caches. */
+  /** By hash. All fields that a search needs are adjacent, because the table exceeds the CPU's fastest caches. */
   #slots = new Int32Array(SLOT * SLOTS_PER_ENTRY * FIRST_ENTRIES);
   #kept = new Uint8Array(2 ** 12);
   #keptView = viewOf(this.#kept);

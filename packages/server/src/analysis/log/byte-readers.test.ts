@@ -1,4 +1,4 @@
-/** Lines that are read as bytes are read as their texts would be: usual lines of every format, and lines that were changed at random. */
+/** Reading lines as bytes gives the same result as reading them as text: for typical lines of every format, and random mutations. */
 import { expect, test } from "vitest";
 import { formatNamed } from "./formats.js";
 import type { LineReader, LogRequest, Wanted } from "./log-request.js";
@@ -6,10 +6,10 @@ import type { LineReader, LogRequest, Wanted } from "./log-request.js";
 interface Case {
   readonly name: string;
   readonly wanted?: Wanted;
-  /** As bytes, each a character. The first are usual: they must be read as bytes. */
+  /** As bytes, one per character. The first ones are typical and must be read as bytes. */
   readonly lines: readonly string[];
   readonly head?: string;
-  /** Lines that change what the next ones mean. */
+  /** Lines that change the meaning of the following ones. */
   readonly heads?: readonly string[];
 }
 
@@ -141,7 +141,7 @@ function mutated(original: string, next: (below: number) => number): string {
   return line;
 }
 
-/** As a file would bring it: another line behind it, and now and then the line end of Windows or none at all. */
+/** As in a file: followed by another line, sometimes with a Windows line end or none. */
 function readBoth(reader: LineReader, line: string, behind = "\nnext line"): { found: Read; wanted: Read } {
   const bytes = Buffer.from(line + behind, "latin1");
   const end = bytes.length - behind.length;
@@ -151,13 +151,13 @@ function readBoth(reader: LineReader, line: string, behind = "\nnext line"): { f
 
 type Read = LogRequest | "blank" | "unread" | undefined;
 
-/** Spelled out only where they seem to differ: that takes longer than to read a line. */
+/** Formatted only if they seem to differ, because that takes longer than reading a line. */
 function expectAlike(line: string, { found, wanted }: { found: Read; wanted: Read }): void {
   if (isAlike(found, wanted)) return;
   expect({ line, found: spelled(found) }).toEqual({ line, found: spelled(wanted) });
 }
 
-/** Of all fields that either has, but what is remembered of a target. */
+/** Compares all fields that either has, except the cached target data. */
 function isAlike(found: unknown, wanted: unknown): boolean {
   if (typeof found !== "object" || typeof wanted !== "object") return found === wanted;
   const [one, other] = [found as Record<string, unknown>, wanted as Record<string, unknown>];
@@ -166,7 +166,7 @@ function isAlike(found: unknown, wanted: unknown): boolean {
   return true;
 }
 
-/** What is remembered of a target is no part of the request. */
+/** Cached target data is no part of the request. */
 function spelled(read: Read): string {
   if (typeof read !== "object") return String(read);
   const { memo: _, ...request } = read;
@@ -181,7 +181,7 @@ const opened = ({ name, wanted = { headers: NO_HEADERS }, head }: Case): LineRea
 };
 const behinds = ["\nnext line", "\r\nnext line", ""];
 
-test.each(cases)("usual lines of $name are read as bytes, and as their texts are", (one) => {
+test.each(cases)("typical lines of $name are read as bytes, with the same result as text", (one) => {
   const reader = opened(one);
   for (const [i, line] of one.lines.entries()) {
     if (one.name === "cloudfront" && i === 2) reader.text(fieldsLine(IIS));
@@ -193,7 +193,7 @@ test.each(cases)("usual lines of $name are read as bytes, and as their texts are
   }
 });
 
-test.each(cases)("100,000 mutated lines of $name: what is read as bytes is what the text leads to", (one) => {
+test.each(cases)("100,000 mutated lines of $name: bytes give the same result as text", (one) => {
   const next = random(20_261_118);
   const reader = opened(one);
   const counts = { same: 0, unread: 0 };
@@ -211,7 +211,7 @@ test.each(cases)("100,000 mutated lines of $name: what is read as bytes is what 
   expect(counts.unread).toBeGreaterThan(5_000);
 });
 
-test("times one after the other: fractions, seconds and zones that change", () => {
+test("consecutive times: changing fractions, seconds and zones", () => {
   const next = random(7);
   const reader = formatNamed("$time_iso8601|$uri").reader({});
   const zones = ["Z", "", "+00:00", "+0200", "-07:00"];
@@ -230,7 +230,7 @@ test("times one after the other: fractions, seconds and zones that change", () =
   expect(read).toBeGreaterThan(40_000);
 });
 
-test("a template whose fixed text is not ASCII, or has a backslash, is read as texts", () => {
+test("a template with non-ASCII fixed text, or a backslash, is read as text", () => {
   expect(formatNamed("$time_iso8601 é $uri").reader({}).bytes).toBeUndefined();
   expect(formatNamed("$time_iso8601 \\ $uri").reader({}).bytes).toBeUndefined();
 });

@@ -6,7 +6,7 @@ import { parseEpoch, parseIsoTime } from "./log-time.js";
 const read = <T>(text: string, of: (bytes: Buffer, from: number, end: number) => T): T =>
   of(Buffer.from(`<${text}>`), 1, text.length + 1);
 
-test("plain decimals are the nearest number; all else is NaN", () => {
+test("plain decimals give the nearest number; everything else is NaN", () => {
   for (const text of [
     "0",
     "7",
@@ -29,14 +29,14 @@ test("seconds and ms since the epoch", () => {
     expect(read(text, epochIn)).toBeNaN();
 });
 
-test("an address ends before its port; whatever else has a colon or a bracket is left to the text", () => {
+test("an address ends before its port; anything else with a colon or a bracket is left to the text reader", () => {
   for (const text of ["10.0.0.1:443", "10.0.0.1", "localhost", "1.2.3", "10.0.0.1:0"])
     expect(text.slice(0, read(text, addressEnd) - 1)).toBe(withoutPort(text));
   for (const text of ["::1", "[::1]:443", "1.2.3.4:", ":80", "1.2.3:80", "1..3.4:80", "1.2.3.4:80:80", "1.2.3.4:8a"])
     expect(read(text, addressEnd)).toBe(-1);
 });
 
-test("a time that differs from the last in its fraction alone is not parsed", () => {
+test("a time that differs from the last only in its fraction is not parsed again", () => {
   let parsed = 0;
   const time = new LastTime((text) => {
     parsed++;

@@ -1,6 +1,6 @@
 /**
- * Values in the bytes of a line, read without a text. Each equals what the text leads to, or is NaN: then the text must be asked
- * (`byte-readers.test.ts` compares them on mutated lines).
+ * Parses values from the bytes of a line without decoding text. Each result equals that of the text, or is NaN: then the text must be
+ * parsed instead (`byte-readers.test.ts` compares them on mutated lines).
  */
 import { parseEpoch } from "./log-time.js";
 
@@ -17,7 +17,7 @@ export function isDigit(code: number | undefined): boolean {
   return code !== undefined && code >= ZERO && code <= 0x39;
 }
 
-/** Digits, with or without a point between them: both parts of the division are exact, so that its result is the nearest number. */
+/** Digits, optionally with a decimal point: both operands of the division are exact, so the result is the nearest number. */
 export function decimalIn(bytes: Uint8Array, from: number, end: number): number {
   if (end - from > MOST_DIGITS + 1 || !isDigit(bytes[from]) || !isDigit(bytes[end - 1])) return Number.NaN;
   let digits = 0;
@@ -33,7 +33,7 @@ export function decimalIn(bytes: Uint8Array, from: number, end: number): number 
 
 const EPOCH_DIGITS = 9;
 
-/** Seconds since the epoch with a fraction, or ms: `1795000000.123`. */
+/** Seconds since the epoch with a fraction, or milliseconds: `1795000000.123`. */
 export function epochIn(bytes: Uint8Array, from: number, end: number): number {
   let digits = from;
   while (digits < end && isDigit(bytes[digits])) digits++;
@@ -41,11 +41,11 @@ export function epochIn(bytes: Uint8Array, from: number, end: number): number {
   return parseEpoch(decimalIn(bytes, from, end)) ?? Number.NaN;
 }
 
-/** The end of an IPv4 address without its port; -1 for everything that has a colon or a bracket and is none. */
+/** The end of an IPv4 address without its port; -1 for anything else with a colon or a bracket. */
 export function addressEnd(bytes: Uint8Array, from: number, end: number): number {
   let dots = 0;
   let colonAt = end;
-  // Other than digits and dots before the colon: a name, or IPv6.
+  // Characters other than digits and dots before the colon: a name, or IPv6.
   let isPlain = true;
   for (let at = from; at < end; at++) {
     const code = bytes[at]!;
@@ -61,30 +61,30 @@ export function addressEnd(bytes: Uint8Array, from: number, end: number): number
   return isPlain && dots === 3 ? colonAt : -1;
 }
 
-/** How many digits of a fraction a time may have here: with more, `parseIsoTime` rounds. */
+/** Maximum digits of a fraction: with more, `parseIsoTime` rounds. */
 const MOST_FRACTION = 6;
 const FRACTION_FROM = 20;
 const DATE_LENGTH = 10;
 const LONGEST_TIME = 40;
 
 /**
- * Times that differ from the last one in their fraction alone, or not at all: most lines of a log have the second of the line before.
- * In: a reader of texts, which reads times of ISO 8601 as `parseIsoTime` does.
+ * Caches the last time: most lines of a log have the second of the line before, and differ at most in the fraction. In: a text parser that
+ * handles ISO 8601 like `parseIsoTime`.
  */
 export class LastTime {
   readonly #parse: (text: string) => number | undefined;
   readonly #last = new Uint8Array(LONGEST_TIME);
   #length = 0;
-  /** Where the fraction of the last time ends; no fraction: where it would begin. */
+  /** End of the last time's fraction; without one, where it would start. */
   #fractionEnd = FRACTION_FROM;
-  /** Of the last time, without its fraction. */
+  /** The last time without its fraction. */
   #baseMs = 0;
 
   constructor(parse: (text: string) => number | undefined) {
     this.#parse = parse;
   }
 
-  /** NaN for what is no time. */
+  /** NaN if it is no time. */
   read(bytes: Buffer, from: number, end: number): number {
     const length = end - from;
     if (length !== this.#length) return this.#parsed(bytes, from, end);
@@ -114,11 +114,11 @@ export class LastTime {
   }
 }
 
-/** Where the fraction of a time of ISO 8601 ends, relative to the time's begin; where it would begin if there is none. */
+/** End of an ISO 8601 time's fraction, relative to the start of the time; where it would start if there is none. */
 function fractionEnd(bytes: Buffer, from: number, end: number): number {
   const mark = bytes[from + FRACTION_FROM - 1];
   const between = bytes[from + DATE_LENGTH];
-  // Epochs have nothing between date and time, and their fraction is of another unit.
+  // An epoch has no separator there, and its fraction has another unit.
   const isIso = between === UPPER_T || between === SPACE;
   if (end - from <= FRACTION_FROM || !isIso || (mark !== POINT && mark !== COMMA)) return FRACTION_FROM;
   let at = from + FRACTION_FROM;
@@ -126,7 +126,7 @@ function fractionEnd(bytes: Buffer, from: number, end: number): number {
   return at - from;
 }
 
-/** Whole ms of the digits behind a point; -1 if one is none. */
+/** Whole milliseconds of the digits after the point; -1 if one is not a digit. */
 function fractionIn(bytes: Buffer, from: number, end: number): number {
   let ms = 0;
   let unit = 100;

@@ -5,7 +5,7 @@ import { hashOf, isSame, LastView, Literal, viewOf } from "./byte-words.js";
 const bytes = Buffer.from(Array.from({ length: 64 }, (_, i) => 0x20 + ((i * 37) % 90)));
 const view = viewOf(bytes);
 
-test("a literal is found where all its bytes stand, and nowhere else; an empty or very short one nowhere", () => {
+test("a literal matches where all its bytes match, and nowhere else; an empty or very short one never matches", () => {
   for (let length = 0; length <= 20; length++) {
     const literal = new Literal();
     literal.set(view, 7, 7 + length);
@@ -22,7 +22,7 @@ test("a literal is found where all its bytes stand, and nowhere else; an empty o
   }
 });
 
-test("a literal that is set again is the new piece alone", () => {
+test("a literal that is set again matches only the new piece", () => {
   const literal = new Literal();
   for (const [from, end] of [
     [0, 30],
@@ -35,7 +35,7 @@ test("a literal that is set again is the new piece alone", () => {
   }
 });
 
-test("two pieces are the same if all their bytes are, and so are their hashes", () => {
+test("two pieces are equal if all their bytes are, and then so are their hashes", () => {
   for (let length = 0; length <= 20; length++) {
     for (let changed = -1; changed < length; changed++) {
       const other = Buffer.concat([Buffer.from("xyz"), bytes]);
@@ -46,7 +46,7 @@ test("two pieces are the same if all their bytes are, and so are their hashes", 
   }
 });
 
-test("a view is of the bytes that were asked for", () => {
+test("a view covers the requested bytes", () => {
   const views = new LastView();
   for (const one of [bytes, bytes.subarray(3), bytes, bytes.subarray(0, 5)]) {
     expect(views.of(one).byteLength).toBe(one.length);

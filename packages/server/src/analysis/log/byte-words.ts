@@ -1,11 +1,11 @@
 /**
- * Bytes compared and hashed four at a time: a loop over single bytes takes most of the time of reading a long line.
- * Loads need no alignment. Nothing here reads beyond the bytes that it was given.
+ * Compares and hashes bytes four at a time: a byte-by-byte loop takes most of the time of reading a long line. Loads need no alignment.
+ * Nothing here reads past the given bytes.
  */
 
 export const WORD = 4;
 
-/** The view of the bytes asked for last: a new one for each line would cost more than it saves. */
+/** Caches the last DataView: a new one per line would cost more than it saves. */
 export class LastView {
   #bytes: Uint8Array = NOTHING;
   #view = viewOf(NOTHING);
@@ -24,13 +24,13 @@ export function viewOf(bytes: Uint8Array): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** A piece to find again at other places. Empty until it is set; an empty one is nowhere. */
+/** A byte sequence to match at other places. Empty until it is set; an empty one never matches. */
 export class Literal {
   length = 0;
   #words = new Int32Array(0);
   #lastWord = 0;
 
-  /** A piece shorter than a word leaves it empty. */
+  /** A sequence shorter than a word leaves it empty. */
   set(view: DataView, from: number, end: number): void {
     this.length = end - from < WORD ? 0 : end - from;
     if (this.length === 0) return;
@@ -48,12 +48,12 @@ export class Literal {
     const end = from + length;
     let at = from;
     for (let i = 0; at + WORD <= end; i++, at += WORD) if (view.getInt32(at, true) !== words[i]) return false;
-    // It overlaps the word before, unless the length is a multiple of theirs.
+    // The last word overlaps the one before, unless the length is a multiple of the word size.
     return at === end || view.getInt32(end - WORD, true) === this.#lastWord;
   }
 }
 
-/** Whether two pieces of one length are the same. */
+/** Whether two pieces of equal length are equal. */
 export function isSame(one: DataView, oneFrom: number, other: DataView, otherFrom: number, length: number): boolean {
   if (length < WORD) {
     for (let i = 0; i < length; i++) if (one.getUint8(oneFrom + i) !== other.getUint8(otherFrom + i)) return false;
@@ -65,7 +65,7 @@ export function isSame(one: DataView, oneFrom: number, other: DataView, otherFro
   return one.getInt32(oneFrom + last, true) === other.getInt32(otherFrom + last, true);
 }
 
-/** For tables in memory: it may change from version to version. */
+/** For in-memory tables only: it may change between versions. */
 export function hashOf(view: DataView, from: number, end: number): number {
   const length = end - from;
   let hash = length;
@@ -78,7 +78,7 @@ export function hashOf(view: DataView, from: number, end: number): number {
   return mixed(hash, view.getInt32(last, true));
 }
 
-/** Multiplication carries upwards only: the shift brings what it made back to the lower bits. */
+/** Multiplication only propagates upwards: the shift folds high bits back into the low ones. */
 function mixed(hash: number, word: number): number {
   const product = Math.imul(hash ^ word, 0x9e3779b1);
   return product ^ (product >>> 15);

@@ -1,4 +1,4 @@
-/** Every format in the form that its program's documentation shows, and lines that were changed at random. */
+/** Every format as shown in its program's documentation, and random mutations. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { detectFormat, formatNamed, formats } from "./formats.js";
 import type { LogRequest, ReadLine } from "./log-request.js";
@@ -131,7 +131,7 @@ const samples: Readonly<Record<string, { name: string; lines: string[]; expected
   },
 };
 
-test.each(Object.entries(samples))("%s: found by itself, and read", (_, { name, lines, expected }) => {
+test.each(Object.entries(samples))("%s: detected, and read", (_, { name, lines, expected }) => {
   const format = detectFormat(lines);
   expect(format?.name).toBe(name);
   const read = format!.reader({}).text;
@@ -153,7 +153,7 @@ test("a template of nginx's log_format, with fields that become attributes", () 
   });
 });
 
-test("what is no request is blank, and what is no line of the format is a mistake", () => {
+test("a line without a request is blank, and one that does not fit the format is a mistake", () => {
   const read = formatNamed("combined").reader({}).text;
   const line = (request: string): string => `1.2.3.4 - - [16/Nov/2026:07:00:01 +0000] "${request}" 400 0 "-" "-"`;
   expect(read("")).toBe("blank");
@@ -163,7 +163,7 @@ test("what is no request is blank, and what is no line of the format is a mistak
   expect(read(line("GET / HTTP/1.1").replace("Nov", "Foo"))).toBeUndefined();
 });
 
-test("a format that nobody knows, and a template without a time, are named with what was expected", () => {
+test("an unknown format, and a template without a time, are reported with what was expected", () => {
   expect(() => formatNamed("apache2")).toThrow(/format: expected one of .*combined.*got "apache2"/);
   expect(() => formatNamed('$remote_addr "$request"')).toThrow(/expected \$time_local, \$time_iso8601 or \$msec/);
   expect(() => formatNamed("$time_local$request")).toThrow(/expected text between two variables/);
@@ -189,7 +189,7 @@ const pieces = [
   ":",
 ];
 
-// What is no JSON throws within the reader; half of the time would go into stack traces that nobody reads.
+// Invalid JSON throws inside the reader; half of the time would go into unused stack traces.
 const { stackTraceLimit } = Error;
 beforeAll(() => {
   Error.stackTraceLimit = 0;
@@ -198,7 +198,7 @@ afterAll(() => {
   Error.stackTraceLimit = stackTraceLimit;
 });
 
-/** Changes lines at random, the same way in every run. */
+/** Deterministic random mutations. */
 function mutator(seed: number): { random: (below: number) => number; mutated: (line: string) => string } {
   let state = seed;
   const random = (below: number): number => {
@@ -217,7 +217,7 @@ function mutator(seed: number): { random: (below: number) => number; mutated: (l
   return { random, mutated };
 }
 
-/** Counts what a reader makes of lines; a request without a time, a method or a target is misread. */
+/** Counts the outcomes of reading lines; a request without a time, method or target would be a misread. */
 function outcomesOf(read: ReadLine, lines: Iterable<string>): { request: number; blank: number; bad: number } {
   const outcomes = { request: 0, blank: 0, bad: 0 };
   for (const line of lines) {

@@ -1,4 +1,4 @@
-/** The formats of access logs by their names, and which of them a file is written in. */
+/** The access log formats by name, and detection of a file's format. */
 import { SluiceError } from "sluice";
 import { jsonFormat } from "./json-format.js";
 import type { LogFormat } from "./log-request.js";
@@ -9,7 +9,7 @@ import { w3cFormat } from "./w3c-format.js";
 const common = '$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent';
 const combined = `${common} "$http_referer" "$http_user_agent"`;
 
-/** The more a format demands, the earlier it is tried: a line of Traefik is one of combined too. */
+/** Stricter formats come first: a line of Traefik is also one of combined. */
 export const formats: readonly LogFormat[] = [
   sluiceFormat,
   jsonFormat,
@@ -39,7 +39,7 @@ export const formats: readonly LogFormat[] = [
 
 const NO_HEADERS: ReadonlySet<string> = new Set();
 
-/** Also known as. */
+/** Other names for them. */
 const aliases: Readonly<Record<string, string>> = {
   caddy: "json",
   nginx: "combined",
@@ -47,7 +47,7 @@ const aliases: Readonly<Record<string, string>> = {
   w3c: "cloudfront",
 };
 
-/** A name of the list, or a template in the spelling of nginx's `log_format`. */
+/** A listed name, or a template in the syntax of nginx's `log_format`. */
 export function formatNamed(given: string): LogFormat {
   if (given.includes("$")) return templateFormat({ name: "log_format", template: given, timeIsEnd: true });
   const name = aliases[given] ?? given;
@@ -60,9 +60,9 @@ export function formatNamed(given: string): LogFormat {
   );
 }
 
-/** The format that most of a file's first lines fit; undefined if none does. */
+/** The format that matches most of a file's first lines; undefined if none matches. */
 export function detectFormat(lines: readonly string[]): LogFormat | undefined {
-  // A recording may begin with more rules than lines are looked at here.
+  // A recording may start with more rules than the lines sampled here.
   if (isRecording(lines[0] ?? "")) return sluiceFormat;
   let best: { format: LogFormat; fitting: number } | undefined;
   for (const format of formats) {

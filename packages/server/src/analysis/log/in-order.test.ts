@@ -3,7 +3,7 @@ import { InOrder } from "./in-order.js";
 
 const times = (items: { atMs: number }[]): number[] => items.map(({ atMs }) => atMs);
 
-test("items that are a little out of order leave in order, equal ones as they came", () => {
+test("items slightly out of order come out sorted, equal ones in input order", () => {
   const order = new InOrder<{ atMs: number; name: string }>(3);
   for (const [atMs, name] of [
     [1, "a"],
@@ -19,7 +19,7 @@ test("items that are a little out of order leave in order, equal ones as they ca
   expect(order.late).toBe(0);
 });
 
-test("what belongs before what has left already is late, and leaves all the same", () => {
+test("an item that belongs before one already emitted is late, but still emitted", () => {
   const order = new InOrder(1);
   for (const atMs of [10, 20, 30]) order.add({ atMs });
   expect(times(order.take())).toEqual([10, 20]);
@@ -34,7 +34,7 @@ test("a log in reverse order costs no more than its sorting", () => {
   expect(times(order.takeAll())).toEqual(Array.from({ length: 50_000 }, (_, i) => i + 1));
 });
 
-test("items any number of places off stand where a stable sort puts them", () => {
+test("items displaced by any distance come out as in a stable sort", () => {
   let state = 5;
   const random = (below: number): number => {
     state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fff_ffff;
@@ -48,13 +48,13 @@ test("items any number of places off stand where a stable sort puts them", () =>
   }
 });
 
-test("items that leave in steps stand where a stable sort puts them", () => {
+test("items taken in steps come out as in a stable sort", () => {
   let state = 9;
   const random = (below: number): number => {
     state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fff_ffff;
     return (state >> 8) % below;
   };
-  // Spread less than is held back, so that none is late; most share their time with others.
+  // Spread by less than the hold-back, so that none is late; most share their time with others.
   const items = Array.from({ length: 5_000 }, (_, i) => ({ atMs: Math.floor((i - random(90)) / 10), i }));
   const order = new InOrder<{ atMs: number; i: number }>(100);
   const left: { atMs: number; i: number }[] = [];

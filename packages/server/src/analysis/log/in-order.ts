@@ -1,7 +1,6 @@
 /**
- * Puts requests that come almost in order into their order: servers log a request when it ends, and files overlap. Holds back the last few
- * thousand; an item that belongs before what has left already is late: it is counted, and keeps its place in the reading.
- * Pure.
+ * Sorts requests that arrive almost in order: servers log a request when it ends, and files overlap. Holds back the last few thousand; an
+ * item that belongs before one already emitted is late: it is counted, and emitted in input order. Pure.
  */
 
 interface Timed {
@@ -13,7 +12,7 @@ const HOLD_BACK = 8_192;
 export class InOrder<T extends Timed> {
   readonly #holdBack: number;
   #held: T[] = [];
-  /** How many of the held are in their order; those behind are sorted together, when items leave. */
+  /** How many of the held items are sorted; the rest is sorted in one go when items are taken. */
   #ordered = 0;
   #leftAtMs = Number.NEGATIVE_INFINITY;
   late = 0;
@@ -29,7 +28,7 @@ export class InOrder<T extends Timed> {
     held.push(item);
   }
 
-  /** Items of one time stay as they came: the sort is stable, and those that were held before go first. */
+  /** Items of equal time keep their input order: the sort is stable, and items held earlier come first. */
   #sort(): void {
     const held = this.#held;
     if (this.#ordered === held.length) return;
@@ -44,7 +43,7 @@ export class InOrder<T extends Timed> {
     this.#ordered = held.length;
   }
 
-  /** Behind all that came at the same time. */
+  /** After all items of the same time. */
   #placeOf(atMs: number): number {
     let from = 0;
     let to = this.#held.length;
@@ -56,7 +55,7 @@ export class InOrder<T extends Timed> {
     return from;
   }
 
-  /** The items that need not wait any longer. */
+  /** The items that need not be held back any longer. */
   take(): T[] {
     this.#sort();
     return this.#leave(this.#held.length - this.#holdBack);

@@ -4,7 +4,7 @@ import { jsonFormat } from "./json-format.js";
 const read = jsonFormat.reader({ fields: ["user.id", "tenant", "toString"] }).text;
 const line = (fields: object): string => JSON.stringify({ time: "2026-11-16T07:00:00Z", ...fields });
 
-test("dots lead into objects, and a name with dots is found as it stands", () => {
+test("dots descend into objects, and a literal name with dots is found too", () => {
   expect(read(line({ url: "/a", user: { id: 7 }, tenant: "acme" }))).toMatchObject({
     target: "/a",
     fields: ["7", "acme", undefined],
@@ -19,19 +19,19 @@ test("an absolute URL gives host and target", () => {
   expect(read(line({ url: "https://example.com/p?q=1" }))).toMatchObject({ host: "example.com", target: "/p?q=1" });
 });
 
-test("an entry without a request is blank; one without a time, and what is no object, are mistakes", () => {
+test("an entry without a request is blank; one without a time, and a non-object, are mistakes", () => {
   expect(read(line({ msg: "server started" }))).toBe("blank");
   expect(read(JSON.stringify({ url: "/a" }))).toBeUndefined();
   for (const text of ["[1]", "null", "3", '{"a":', "hello"]) expect(read(text)).toBeUndefined();
 });
 
-test("names of an object's prototype are no fields", () => {
+test("inherited object properties are no fields", () => {
   expect(read('{"time":"2026-11-16T07:00:00Z","url":"/a","__proto__":{"tenant":"evil"}}')).toMatchObject({
     fields: [undefined, undefined, undefined],
   });
 });
 
-test("a duration beyond thirty years is none: the request stays at the time that the log has", () => {
+test("a duration beyond thirty years is ignored: the request keeps the log's time", () => {
   const atMs = Date.UTC(2026, 10, 16, 7);
   for (const duration of [{ duration: 1e300 }, { request_time: 1e14 }, { Duration: "1e30" }, { duration_ms: 1e14 }])
     expect(read(line({ url: "/a", ...duration }))).toMatchObject({ atMs, durationMs: undefined });

@@ -1,8 +1,8 @@
 /**
- * One JSON object a line: Caddy, Traefik, Envoy, nginx with `escape=json`, and services that log by themselves. The fields are found by the
- * names that these programs give them; dots lead into objects.
- * An entry is walked once, by the names that it has: to ask it for each name that some program uses would cost more than its parsing.
- * Where neither headers nor fields of the user are wanted, it is walked as bytes, and never becomes an object (`json-scan.ts`).
+ * One JSON object per line: Caddy, Traefik, Envoy, nginx with `escape=json`, and services' own logs. Fields are found by the names that
+ * these programs use; dots descend into objects.
+ * An entry is walked once, by the names that it has: looking up every known name would cost more than parsing it. If neither headers nor
+ * user-defined fields are wanted, it is scanned as bytes and never becomes an object (`json-scan.ts`).
  */
 import { LastTime } from "./byte-values.js";
 import { JsonScan } from "./json-scan.js";
@@ -22,7 +22,7 @@ import { parseAnyTime } from "./log-time.js";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The first that is there counts. Names are the documented ones of Caddy, Traefik, Envoy, nginx, pino-http and OpenTelemetry. */
+/** The first present name wins. Names as documented by Caddy, Traefik, Envoy, nginx, pino-http and OpenTelemetry. */
 const names = {
   start: ["StartUTC", "start_time", "startTime", "StartLocal"],
   end: ["ts", "time_iso8601", "time_local", "msec", "@timestamp", "timestamp", "time"],
@@ -73,19 +73,19 @@ const names = {
   nanoseconds: ["Duration"],
   milliseconds: ["duration_ms", "responseTime"],
   seconds: ["request_time"],
-  /** Envoy's are ms, Caddy's seconds. */
+  /** Milliseconds for Envoy, seconds for Caddy. */
   duration: ["duration"],
 } as const;
 
 type Role = keyof typeof names;
 
-/** `at`: the role's place in `roles`. The lower the rank, the more it counts. */
+/** `at`: the role's index in `roles`. A lower rank wins. */
 interface RankedRole {
   readonly at: number;
   readonly rank: number;
 }
 
-/** Where a name leads: what it stands for, and the names inside it. */
+/** What a name stands for, and the names nested in it. */
 interface Name {
   role?: RankedRole;
   inner?: Map<string, Name>;
@@ -106,7 +106,7 @@ function knownNames(): Map<string, Name> {
   for (const [role, candidates] of Object.entries(names) as [Role, readonly string[]][]) {
     candidates.forEach((candidate, rank) => {
       const found = { at: places[role], rank };
-      // `http.request.method` may be one name, or a way into objects.
+      // `http.request.method` may be a literal name, or a path into objects.
       at(all, candidate).role = found;
       const steps = candidate.split(".");
       let inside = all;
@@ -128,7 +128,7 @@ export const jsonFormat: LogFormat = {
   reader: (wanted): LineReader => ({ text: jsonReader(wanted), bytes: jsonByteReader(wanted) }),
 };
 
-/** Only where neither headers nor fields of the user are wanted: these may stand anywhere. */
+/** Only if neither headers nor user-defined fields are wanted, as these may be anywhere. */
 function jsonByteReader({ fields = [], headers, memos = new LogMemos() }: Wanted): ReadBytes {
   if (headers?.size !== 0 || fields.length > 0) return () => "unread";
   const found = new Found();
@@ -152,12 +152,12 @@ function jsonByteReader({ fields = [], headers, memos = new LogMemos() }: Wanted
   };
 }
 
-/** Programs write a dash where they have nothing to say. */
+/** Programs write a dash for an absent value. */
 function isDash(bytes: Buffer, from: number, end: number): boolean {
   return end - from === 1 && bytes[from] === 0x2d;
 }
 
-/** A time that was read as bytes; `ms`: NaN for what is none. */
+/** A time parsed from bytes; `ms` is NaN if it is none. */
 class Instant {
   readonly ms: number;
 
@@ -166,7 +166,7 @@ class Instant {
   }
 }
 
-/** A single character is a text: it may be a dash, which means nothing. */
+/** A single character is kept as text: it may be a dash, which means absent. */
 function instantIn(time: LastTime, bytes: Buffer, from: number, end: number): Instant | string {
   return end - from > 1 ? new Instant(time.read(bytes, from, end)) : bytes.toString("latin1", from, end);
 }
@@ -204,7 +204,7 @@ function parseObject(line: string): Fields | undefined {
   }
 }
 
-/** The values of an entry by what they stand for; of several, that of the first name in the list. One for all lines. */
+/** An entry's values by role; of several, the first name in the list wins. Reused for all lines. */
 class Found {
   readonly #values: unknown[] = roles.map(() => undefined);
   readonly #ranks: number[] = roles.map(() => UNRANKED);
@@ -212,7 +212,7 @@ class Found {
   #isCaddy = false;
 
   clear(): void {
-    // Values without a rank are of lines before.
+    // Values without a rank are left over from earlier lines.
     const ranks = this.#ranks;
     for (let at = 0; at < ranks.length; at++) ranks[at] = UNRANKED;
     this.#isCaddy = false;
@@ -223,7 +223,7 @@ class Found {
     this.#walk(entry, known);
   }
 
-  /** False for a value that another one outranks; but Caddy's entries have a request, whatever it is. */
+  /** False if a higher-ranked value is present; but a request always counts, as it identifies Caddy. */
   wants({ at, rank }: RankedRole): boolean {
     return rank < this.#ranks[at]! || at === places.request;
   }
@@ -235,7 +235,7 @@ class Found {
     this.#values[role.at] = value;
   }
 
-  /** `at`: the role's place. */
+  /** `at`: the role's index. */
   get(at: number): unknown {
     return this.#ranks[at] === UNRANKED ? undefined : this.#values[at];
   }
@@ -259,7 +259,7 @@ class Found {
     const requested = typeof request === "string" ? parseRequestLine(request) : undefined;
     const target = this.get(places.target);
     const spelled = requested?.target ?? (target instanceof Target ? target.text : textOf(target));
-    // Programs log other things than requests: a start, a warning.
+    // Programs also log other events: a start, a warning.
     if (spelled === undefined) return "blank";
     const absolute = spelled.startsWith("/") ? undefined : parseRequestLine(`GET ${spelled} HTTP/1.1`);
     const durationMs = this.#durationMs(this.#isCaddy);
@@ -287,7 +287,7 @@ class Found {
   }
 }
 
-/** Programs write an empty text or a dash where they have nothing to say. */
+/** Programs write an empty string or a dash for an absent value. */
 function isSaid(value: unknown): boolean {
   return value !== undefined && value !== null && value !== "" && value !== "-";
 }
@@ -297,7 +297,7 @@ function scaled(value: unknown, unitMs: number): number | undefined {
   return number >= 0 ? bounded(number * unitMs) : undefined;
 }
 
-/** Thirty years. A longer one is a mistake of its writer, and would put the request before all times that a date can hold. */
+/** Thirty years. A longer one is a bug in the log, and would place the request before the earliest possible Date. */
 const MOST_DURATION_MS = 1e12;
 
 function bounded(durationMs: number): number | undefined {
@@ -315,7 +315,7 @@ function headersOf(entry: Fields, given: unknown, wanted: ReadonlySet<string> | 
   if (typeof given === "object" && given !== null) for (const [name, value] of Object.entries(given)) add(name, value);
   for (const name in entry) {
     if (name.startsWith("http_")) add(name.slice("http_".length).replaceAll("_", "-"), entry[name]);
-    // Traefik, where headers are kept: `request_User-Agent`.
+    // Traefik, if configured to keep headers: `request_User-Agent`.
     else if (/^request_[A-Z]/.test(name)) add(name.slice("request_".length), entry[name]);
     else if (name === "user_agent" || name === "x_forwarded_for") add(name.replaceAll("_", "-"), entry[name]);
   }

@@ -1,4 +1,4 @@
-/** What a scan has learned from lines before never changes what it reads: it is held to `JSON.parse`, and to a scan that has learned nothing. */
+/** What a scan has learned from earlier lines never changes its results: compared with `JSON.parse`, and with a fresh scan. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { JsonScan } from "./json-scan.js";
@@ -21,7 +21,7 @@ const names = new Map([
 
 type Reports = Record<string, unknown>;
 
-/** Reads one line after the other; undefined for a line that it leaves to `JSON.parse`. */
+/** Reads consecutive lines; undefined for a line that it leaves to `JSON.parse`. */
 function reader(): (line: Buffer) => Reports | undefined {
   let found: Reports = {};
   const scan = new JsonScan<string>({
@@ -109,7 +109,7 @@ const member = fc
   .tuple(name, value, space, space)
   .map(([one, its, before, behind]) => `"${one}"${before}:${its}${behind}`);
 const request = fc.array(member, { maxLength: 4 }).map((members) => `"request":{${members.join(",")}}`);
-/** A line, and which of its members the next lines change. */
+/** A line, and which of its members the following lines change. */
 const log = fc.tuple(
   fc.array(fc.oneof({ weight: 5, arbitrary: member }, request), { minLength: 1, maxLength: 8 }),
   fc.array(fc.tuple(fc.nat(7), fc.oneof(member, request), fc.nat(9), fc.nat(200)), { maxLength: 30 }),
@@ -129,7 +129,7 @@ function linesOf([first, changes]: typeof log extends fc.Arbitrary<infer L> ? L 
   return lines.map((line) => Buffer.from(`{${line}}`));
 }
 
-/** Without a backslash, a byte beyond ASCII or a name twice, nothing is left to `JSON.parse`. */
+/** Without a backslash, a non-ASCII byte or a duplicate name, nothing may be left to `JSON.parse`. */
 function isUsual(line: Buffer): boolean {
   const spelled = line.toString("latin1");
   if (!/^[\r\t -\x7f]*$/.test(spelled) || spelled.includes("\\")) return false;
@@ -137,7 +137,7 @@ function isUsual(line: Buffer): boolean {
   return new Set(found).size === found.length;
 }
 
-test("lines of a log that changes: a scan that learns reads what JSON.parse reads", () => {
+test("changing log lines: a learning scan reads the same as JSON.parse", () => {
   const counts = { read: 0, left: 0 };
   fc.assert(
     fc.property(log, (given) => {
@@ -151,7 +151,8 @@ test("lines of a log that changes: a scan that learns reads what JSON.parse read
         counts[found === undefined ? "left" : "read"]++;
       }
     }),
-    { numRuns: 3_000 },
+    // In 3000 runs 3225 lines were read on average, but sometimes fewer than 3000.
+    { numRuns: 5_000 },
   );
   expect(counts.read).toBeGreaterThan(3_000);
   expect(counts.left).toBeGreaterThan(3_000);
@@ -159,7 +160,7 @@ test("lines of a log that changes: a scan that learns reads what JSON.parse read
 
 const lineOf = (fields: string): Buffer => Buffer.from(`{${fields}}`);
 
-test("a number that begins as the last one did is another number", () => {
+test("a number that starts with the digits of the last one is a different number", () => {
   const read = reader();
   for (const status of [200, 200, 2000, 20, 200])
     expect(read(lineOf(`"ts":${status},"path":"/a"`))).toEqual({ ts: status, path: "/a" });
@@ -167,7 +168,7 @@ test("a number that begins as the last one did is another number", () => {
     expect(read(lineOf(`"path":"/a","ts":${status}`))).toEqual({ ts: status, path: "/a" });
 });
 
-test("a name twice is left to JSON.parse, where both values were expected too", () => {
+test("a duplicate name is left to JSON.parse, even if both values were expected", () => {
   const read = reader();
   for (let i = 0; i < 5; i++) {
     expect(read(lineOf('"path":"/a","level":"info"'))).toEqual({ path: "/a" });
@@ -175,7 +176,7 @@ test("a name twice is left to JSON.parse, where both values were expected too", 
   }
 });
 
-test("each byte at each place of a long string is judged as JSON.parse judges it", () => {
+test("each byte at each position of a long string is handled as by JSON.parse", () => {
   const read = reader();
   for (let place = 0; place < 44; place++) {
     for (let code = 0; code < 256; code++) {
@@ -189,7 +190,7 @@ test("each byte at each place of a long string is judged as JSON.parse judges it
   }
 });
 
-test("an expected member is not looked for beyond the last line of a file", () => {
+test("an expected member is not matched past the last line of a file", () => {
   let reports = 0;
   const scan = new JsonScan<string>({ names, report: () => reports++, isWanted: () => true, textOf: () => "" });
   const whole = Buffer.from('{"path":"/a","host":"shop.example"}');
@@ -201,7 +202,7 @@ test("an expected member is not looked for beyond the last line of a file", () =
   expect(reports).toBeGreaterThan(6);
 });
 
-test("thousands of names that come once, and long values, are read and not kept", () => {
+test("thousands of names that occur once, and long values, are read but not kept", () => {
   const read = reader();
   for (let i = 0; i < 5_000; i++)
     expect(read(lineOf(`"name ${i}":"${"v".repeat(i)}","path":"/a"`))).toEqual({ path: "/a" });

@@ -1,24 +1,24 @@
 /**
- * The members that objects of a log have, and what is expected of the next line: which member comes behind which, and values that stay as
- * they are (`"level":"info"`). In: members as they are read. Out: guesses, which the reader compares with the line.
- * A wrong guess costs time, never the result. Bounded: some names that nobody asked for are learned, and no long values.
+ * The members seen in a log's objects, and predictions for the next line: which member follows which, and values that stay the same
+ * (`"level":"info"`). In: members as they are read. Out: guesses, which the reader compares with the line.
+ * A wrong guess costs time, but never changes the result. Bounded: only some unwanted names are learned, and no long values.
  */
 import { Literal, viewOf } from "./byte-words.js";
 
-/** A name to look for. `T`: what it stands for; absent where only names inside it do. */
+/** A name to look for. `T`: its role; absent if only nested names have one. */
 export interface ScanName<T> {
   readonly role?: T;
   readonly inner?: ReadonlyMap<string, ScanName<T>> | undefined;
 }
 
-/** Of names that nobody asked for, in one object. Caddy's entries have ten, those of services some dozens. */
+/** Unwanted names learned per object. Caddy's entries have ten, those of services some dozens. */
 const MOST_OTHERS = 64;
 const LONGEST_OTHER = 64;
-/** Of a member with its value; longer ones hardly stay as they are. */
+/** Length of a member with its value; longer ones rarely repeat. */
 const LONGEST_STEADY = 512;
-/** A value that stays for fewer lines was not worth learning; */
+/** A value that lasts fewer lines than this was not worth learning. */
 const FEW_LINES = 4;
-/** after so many of them in a row, the member's values are not looked at for a while. */
+/** After this many such values in a row, the member's values are ignored for a while. */
 const MOST_CHANGES = 8;
 const REST_LINES = 1_000;
 
@@ -28,11 +28,11 @@ export class JsonMember<T> {
   readonly inner: JsonLevel<T> | undefined;
   /** `"name":` */
   readonly spelled = new Literal();
-  /** `"name":value` and the byte behind it, which ends a number; empty while the value is not steady. */
+  /** `"name":value` and the byte after it, which terminates a number; empty while the value is not steady. */
   readonly whole = new Literal();
-  /** What `whole` stands for. */
+  /** The value of `whole`. */
   value: unknown;
-  /** The member behind it, in the last line that had both. */
+  /** The member that followed it, in the last line that had both. */
   next: JsonMember<T> | undefined;
   #seenIn = 0;
   #learnedIn = 0;
@@ -47,14 +47,14 @@ export class JsonMember<T> {
     this.spelled.set(viewOf(spelled), 0, spelled.length);
   }
 
-  /** False if the line has had it. */
+  /** False if the line has had it already (a duplicate). */
   isFirstIn(line: number): boolean {
     if (this.#seenIn === line) return false;
     this.#seenIn = line;
     return true;
   }
 
-  /** A piece that was read: from the quote of the name up to the byte behind the value. */
+  /** Learns from a member just read: the bytes from the quote of its name to the byte after its value. */
   learn(view: DataView, from: number, end: number, value: unknown, line: number): void {
     if (line < this.#restsUntil) return;
     if (this.whole.length > 0) {
@@ -86,10 +86,10 @@ const QUOTE_COLON = Buffer.from('":');
 
 /** The members of one object. */
 export class JsonLevel<T> {
-  /** By the length of the name. */
+  /** By length of the name. */
   readonly #members: JsonMember<T>[][] = [];
   #others = 0;
-  /** The first member, in the last line that had one. */
+  /** The first member, in the last line that had any. */
   next: JsonMember<T> | undefined;
 
   constructor(names: ReadonlyMap<string, ScanName<T>>) {
@@ -103,7 +103,7 @@ export class JsonLevel<T> {
     return member;
   }
 
-  /** Undefined for a name that nobody asked for, if there is no room to learn it. */
+  /** Undefined for an unwanted name if there is no room to learn it. */
   find(bytes: Uint8Array, from: number, end: number): JsonMember<T> | undefined {
     const length = end - from;
     if (length < this.#members.length) {

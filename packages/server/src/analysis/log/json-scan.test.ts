@@ -48,12 +48,12 @@ const readBytes = (line: string, read = jsonFormat.reader({ headers: NO_HEADERS 
   const bytes = bytesOf(line);
   const found = read(bytes, 0, Buffer.byteLength(line));
   if (typeof found === "string") return found;
-  // What is remembered of a target is no part of the request.
+  // Cached target data is no part of the request.
   const { memo: _, ...request } = found;
   return request;
 };
 
-test("120,000 mutated lines: what is read as bytes is what JSON.parse leads to", () => {
+test("120,000 mutated lines: bytes give the same result as JSON.parse", () => {
   const asText = jsonFormat.reader({ headers: NO_HEADERS }).text;
   const asBytes = jsonFormat.reader({ headers: NO_HEADERS }).bytes!;
   let state = 20_261_119;
@@ -67,7 +67,7 @@ test("120,000 mutated lines: what is read as bytes is what JSON.parse leads to",
     for (let edits = random(4); edits > 0; edits--) {
       const at = random(line.length + 1);
       const kind = random(4);
-      // A name more, at a comma: duplicates, escapes, other ranks.
+      // Inserts a name at a comma: duplicates, escapes, other ranks.
       const comma = line.indexOf(",", at);
       if (kind === 0 && comma > 0) line = `${line.slice(0, comma)},${names[random(names.length)]}${line.slice(comma)}`;
       else line = line.slice(0, at) + (kind === 1 ? pieces[random(pieces.length)] : "") + line.slice(at + random(3));
@@ -84,7 +84,7 @@ test("120,000 mutated lines: what is read as bytes is what JSON.parse leads to",
   expect(counts.unread).toBeGreaterThan(20_000);
 });
 
-test("usual lines of four programs are read as bytes", () => {
+test("typical lines of four programs are read as bytes", () => {
   for (const line of lines) expect(readBytes(line)).toEqual(jsonFormat.reader({ headers: NO_HEADERS }).text(line));
   expect(readBytes(caddy)).toMatchObject({ target: "/v1/items?page=2", peer: "10.0.0.7", durationMs: 12.9 });
 });
@@ -102,7 +102,7 @@ test.each([
   expect(readBytes(line)).toBe("unread");
 });
 
-test("an object does not go on in the next line", () => {
+test("an object does not continue on the next line", () => {
   const bytes = Buffer.from('{"ts":1795000000,"path":"/a",\n"x":1}');
   expect(jsonFormat.reader({ headers: NO_HEADERS }).bytes!(bytes, 0, bytes.indexOf(10))).toBe("unread");
 });

@@ -1,30 +1,31 @@
 /**
- * Walks a line of JSON as bytes, without making its objects: names that nobody asked for are passed over, of the others the values are reported.
- * In: a line, and the names to look for. Out: true if the line is an object and all was reported; false for everything unusual (a byte
- * beyond ASCII, a name twice, an escaped name, deep nesting, a mistake): the caller then asks `JSON.parse`, whose word counts.
- * What it accepts is JSON, with the values that `JSON.parse` finds (`json-scan.test.ts` compares them on mutated lines). Linear in the line.
+ * Scans a line of JSON as bytes, without creating its objects: unwanted names are skipped, the values of the others are reported.
+ * In: a line, and the names to look for. Out: true if the line is an object and everything was reported; false for anything unusual (a
+ * non-ASCII byte, a duplicate or escaped name, deep nesting, a syntax error): the caller then uses `JSON.parse`, which is authoritative.
+ * Whatever it accepts is valid JSON, with the values that `JSON.parse` finds (`json-scan.test.ts` compares them on mutated lines). Linear
+ * in the line.
  *
- * Lines of one log are alike: what the last ones lead to expect (`json-members.ts`) is compared with the line four bytes at a time, and only
- * the rest is read byte by byte. Every byte is seen one way or the other, so a mistake is found wherever it is.
+ * The lines of a log are similar: predictions from earlier ones (`json-members.ts`) are compared four bytes at a time, and only the rest is
+ * scanned byte by byte. Every byte is examined one way or the other, so a syntax error is always found.
  */
 import { decimalIn, isDigit } from "./byte-values.js";
 import { LastView, WORD } from "./byte-words.js";
 import { isAt, JsonLevel, type JsonMember, type ScanName } from "./json-members.js";
 
-/** An object or a list: what it holds is not kept. */
+/** Stands for an object or a list, whose contents are not kept. */
 const SOMETHING: object = Object.freeze({});
 
 interface ScanOptions<T> {
   readonly names: ReadonlyMap<string, ScanName<T>>;
   readonly report: (role: T, value: unknown) => void;
-  /** Whether a text counts at all, after those that were reported before it. */
+  /** Whether the value still matters, given those already reported. */
   readonly isWanted: (role: T) => boolean;
-  /** What a text stands for, of a piece of ASCII without escapes. A value may be reported again where the same text stands. */
+  /** Converts a piece of ASCII without escapes. The result may be reported again where the same text recurs. */
   readonly textOf: (role: T, bytes: Buffer, from: number, end: number) => unknown;
 }
 
 const MOST_DEPTH = 32;
-/** Shorter strings are read faster byte by byte. */
+/** Shorter strings are faster byte by byte. */
 const LONG_STRING = 16;
 const NO = -1;
 const NOTHING: Buffer = Buffer.alloc(0);
@@ -36,7 +37,7 @@ export class JsonScan<T> {
   #bytes = NOTHING;
   #view = this.#views.of(NOTHING);
   #lines = 0;
-  /** Whether the string just read has an escape. */
+  /** Whether the string just read contains an escape. */
   #isEscaped = false;
 
   constructor(options: ScanOptions<T>) {
@@ -44,7 +45,7 @@ export class JsonScan<T> {
     this.#options = options;
   }
 
-  /** The byte at `end` must be no part of a value: a line end, or nothing. */
+  /** The byte at `end` must not belong to a value: a line end, or nothing. */
   scan(bytes: Buffer, from: number, end: number): boolean {
     if (from >= end || bytes[from] !== OPEN_OBJECT) return false;
     this.#bytes = bytes;
@@ -54,7 +55,7 @@ export class JsonScan<T> {
     return behind !== NO && behind <= end && afterSpace(bytes, behind) >= end;
   }
 
-  /** An object in which names are looked for, from behind its brace; returns the place behind it. */
+  /** Scans an object with wanted names, from after its brace; returns the position after it. */
   #object(from: number, level: JsonLevel<T>, depth: number): number {
     const bytes = this.#bytes;
     let at = afterSpace(bytes, from);
@@ -66,7 +67,7 @@ export class JsonScan<T> {
         if (!expected.isFirstIn(this.#lines)) return NO;
         if (expected.role !== undefined) this.#options.report(expected.role, expected.value);
         before = expected;
-        // Without the byte behind the value.
+        // Excludes the byte after the value.
         at += expected.whole.length - 1;
       } else {
         let member: JsonMember<T> | undefined = expected;
@@ -94,7 +95,7 @@ export class JsonScan<T> {
     }
   }
 
-  /** The place of the quote behind a name. An escaped one may be any name. */
+  /** The position of a name's closing quote. An escaped name could be any name. */
   #nameEnd(at: number): number {
     if (this.#bytes[at] !== QUOTE) return NO;
     const end = this.#stringEnd(at + 1);
@@ -102,7 +103,7 @@ export class JsonScan<T> {
   }
 
   #value(nameAt: number, at: number, member: JsonMember<T>, depth: number): number {
-    // Of two values the last counts.
+    // With duplicates the last value would count, so leave them to JSON.parse.
     if (!member.isFirstIn(this.#lines)) return NO;
     const bytes = this.#bytes;
     const { role, inner } = member;
@@ -127,7 +128,7 @@ export class JsonScan<T> {
     return end;
   }
 
-  /** The place behind the value. */
+  /** The position after the value. */
   #skip(at: number, depth: number): number {
     const bytes = this.#bytes;
     switch (bytes[at]) {
@@ -149,10 +150,10 @@ export class JsonScan<T> {
     }
   }
 
-  /** An object or a list with all that it holds. `depth`: of what holds it. */
+  /** Skips an object or a list with its contents. `depth`: of its parent. */
   #skipNested(from: number, depth: number): number {
     const bytes = this.#bytes;
-    // What is open, the innermost in the lowest bit: 1 for an object.
+    // The open containers as bits, the innermost lowest: 1 for an object.
     let kinds = 0;
     let open = 0;
     let at = from;
@@ -185,14 +186,14 @@ export class JsonScan<T> {
     }
   }
 
-  /** A name that nobody asks for, and its colon. */
+  /** Skips an unwanted name and its colon. */
   #skipName(at: number): number {
     if (this.#bytes[at] !== QUOTE) return NO;
     const end = this.#stringEnd(at + 1);
     return end === NO ? NO : behindColon(this.#bytes, end + 1);
   }
 
-  /** The place of the quote at the end. Control characters, a line end among them, are no part of a string. */
+  /** The position of the closing quote. Control characters, including line ends, are not allowed in a string. */
   #stringEnd(from: number): number {
     const bytes = this.#bytes;
     this.#isEscaped = false;
@@ -217,11 +218,11 @@ const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 const OPEN_LIST = 0x5b;
 const CLOSE_LIST = 0x5d;
-/** By byte: ASCII that stands for itself in a string. */
+/** By byte: ASCII that represents itself in a string. */
 const isPlain = Uint8Array.from({ length: 256 }, (_, code) =>
   code >= 0x20 && code <= 0x7f && code !== QUOTE && code !== BACKSLASH ? 1 : 0,
 );
-/** The same for each byte of a word. */
+/** The same, in each byte of a word. */
 const QUOTES = 0x22222222;
 const BACKSLASHES = 0x5c5c5c5c;
 const SPACES = 0x20202020;
@@ -232,7 +233,7 @@ const FALSE = Buffer.from("false");
 const NULL = Buffer.from("null");
 const ESCAPES = Buffer.from('"\\/bfnrt');
 
-/** Behind words of bytes that stand for themselves: a subtraction leaves the high bit of a byte that it brings below zero. */
+/** Skips words in which every byte represents itself (SWAR): a subtraction sets the high bit of each byte that it takes below zero. */
 function afterPlainWords(view: DataView, from: number): number {
   const last = view.byteLength - WORD;
   let at = from;
@@ -240,7 +241,7 @@ function afterPlainWords(view: DataView, from: number): number {
     const word = view.getInt32(at, true);
     const quotes = word ^ QUOTES;
     const backslashes = word ^ BACKSLASHES;
-    // Below the space, or beyond ASCII; a quote; a backslash. A borrow may mark a plain byte too, but only in a word with another one.
+    // Below the space or non-ASCII; a quote; a backslash. A borrow may also mark a plain byte, but only in a word with a special one.
     const marks = (word - SPACES) | word | ((quotes - ONES) & ~quotes) | ((backslashes - ONES) & ~backslashes);
     if ((marks & HIGH_BITS) !== 0) return at;
     at += WORD;
@@ -248,18 +249,18 @@ function afterPlainWords(view: DataView, from: number): number {
   return at;
 }
 
-/** The byte that ends the innermost of what is open. */
+/** The closing byte of the innermost container. */
 function closing(kinds: number): number {
   return (kinds & 1) === 1 ? CLOSE_OBJECT : CLOSE_LIST;
 }
 
-/** Behind the colon and the space around it, from behind a name. */
+/** Skips the colon and surrounding space after a name. */
 function behindColon(bytes: Buffer, from: number): number {
   const at = afterSpace(bytes, from);
   return bytes[at] === COLON ? afterSpace(bytes, at + 1) : NO;
 }
 
-/** Space, tab, line feed and carriage return (RFC 8259, section 2); but a line ends at its line feed. */
+/** Space, tab, line feed and carriage return (RFC 8259, section 2); but a line ends at its line feed, so that is not skipped. */
 function afterSpace(bytes: Buffer, from: number): number {
   let at = from;
   while (bytes[at]! <= 0x20 && (bytes[at] === 0x20 || bytes[at] === 0x09 || bytes[at] === 0x0d)) at++;
@@ -272,7 +273,7 @@ function afterDigits(bytes: Buffer, from: number): number {
   return at;
 }
 
-/** RFC 8259, section 6: no leading zero, a digit on both sides of the point. */
+/** RFC 8259, section 6: no leading zeros, digits on both sides of the point. */
 function numberEnd(bytes: Buffer, from: number): number {
   let at = bytes[from] === 0x2d ? from + 1 : from;
   if (!isDigit(bytes[at])) return NO;

@@ -17,7 +17,7 @@ test.each(["", "-", "GET", "GET  HTTP/1.1", "get / HTTP/1.1", "\u0016\u0003\u000
   },
 );
 
-test("addresses lose their port, and nothing else", () => {
+test("only the port is stripped from addresses", () => {
   const given = ["10.0.0.1:443", "10.0.0.1", "[2001:db8::1]:443", "[2001:db8::1]", "2001:db8::1", undefined];
   expect(given.map(withoutPort)).toEqual([
     "10.0.0.1",

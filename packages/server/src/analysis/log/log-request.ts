@@ -1,4 +1,4 @@
-/** One request as a line of an access log describes it, in any format. */
+/** A request as an access log line of any format describes it. */
 import type { Attributes } from "sluice";
 import type { TimedLine } from "../../recording/recording-lines.js";
 import { ByteMemo } from "./byte-memo.js";
@@ -6,42 +6,39 @@ import { ByteMemo } from "./byte-memo.js";
 export interface LogRequest {
   /** When the request arrived, in ms since the epoch. */
   readonly atMs: number;
-  /** How long it took; undefined where the log does not say. */
+  /** Undefined if the log does not say. */
   readonly durationMs: number | undefined;
   readonly method: string;
   readonly target: string;
   readonly host: string | undefined;
-  /** The other end of the connection, as the server saw it. */
+  /** The remote address, as seen by the server. */
   readonly peer: string | undefined;
-  /** In lower case; only what the log has. */
+  /** In lower case; only those that the log has. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The values of the fields that were asked for, in their order. */
+  /** The values of the requested fields, in order. */
   readonly fields: readonly (string | undefined)[];
-  /** Only in a recording of Sluice, which needs no mapping. */
+  /** Only in Sluice recordings, which need no mapping. */
   readonly attributes?: Attributes;
-  /** Of the target, where requests with the same one share it. */
+  /** Shared by requests with the same target. */
   readonly memo?: TargetMemo | undefined;
-  /** The line of a recording: a decision, or what became of one. */
+  /** The line of a recording: a decision, or a later event of one. */
   readonly recorded?: TimedLine;
 }
 
-/** What was made of a target: the path that it is judged by. Filled by the reader of attributes. */
+/** Data derived from a target: the path it is checked by. Filled by the attribute reader. */
 interface TargetMemo {
   path: string | undefined;
 }
 
-/** `blank`: a line that is no request and no mistake: a comment, an empty line, a connection that sent nothing. */
+/** `blank`: neither a request nor a mistake: a comment, an empty line, a connection that sent nothing. */
 export type ReadLine = (line: string) => LogRequest | "blank" | undefined;
 
-/**
- * The same from bytes, for the usual lines of a format; `unread`: the reader of texts must be asked. The two never differ
- * (`byte-readers.test.ts`).
- */
+/** The same from bytes, for a format's typical lines; `unread`: use the text reader. The two never differ (`byte-readers.test.ts`). */
 export type ReadBytes = (bytes: Buffer, from: number, end: number) => LogRequest | "blank" | "unread";
 
-/** Only what is wanted of a line is taken from it: a copy of every header would cost more than the rest of the reading. */
+/** Only what is wanted is extracted from a line: copying every header would cost more than the rest of the reading. */
 export interface Wanted {
-  /** More fields of a line, by the format's own names. */
+  /** Additional fields, by the format's own names. */
   readonly fields?: readonly string[] | undefined;
   /** In lower case. Absent: all that the log has. */
   readonly headers?: ReadonlySet<string> | undefined;
@@ -50,8 +47,8 @@ export interface Wanted {
 }
 
 /**
- * Texts of lines that come again: clients and hosts; and apart from these what there may be very many of: targets, request lines, and values
- * that the user asked for.
+ * Interned strings of repeated values: clients and hosts; and separately, values of high cardinality: targets, request lines, and
+ * user-defined fields.
  */
 export class LogMemos {
   readonly texts = new ByteMemo((text) => text);
@@ -60,10 +57,10 @@ export class LogMemos {
   readonly rare = new ByteMemo((text) => text);
 }
 
-/** Of one file: the two share its state. */
+/** Readers of one file; the two share state. */
 export interface LineReader {
   readonly text: ReadLine;
-  /** Absent where each line must be read as a text. */
+  /** Absent if every line must be read as text. */
   readonly bytes?: ReadBytes;
 }
 
@@ -87,7 +84,7 @@ export interface RequestLine extends TargetMemo {
   readonly host: string | undefined;
 }
 
-/** The method and the target of `GET /path HTTP/1.1`; undefined for what is no request line (a TLS handshake on a plain port). */
+/** The method and target of `GET /path HTTP/1.1`; undefined if it is no request line (a TLS handshake on a plain-text port). */
 export function parseRequestLine(line: string): RequestLine | undefined {
   const first = line.indexOf(" ");
   if (first <= 0) return undefined;
@@ -96,14 +93,14 @@ export function parseRequestLine(line: string): RequestLine | undefined {
   if (!isMethod(line, first) || target === "") return undefined;
   const method = line.slice(0, first);
   if (target.startsWith("/") || target === "*") return { method, target, host: undefined, path: undefined };
-  // The absolute form: proxies get it, load balancers write it.
+  // Absolute form: sent to proxies, logged by load balancers.
   const url = /^[a-z]+:\/\/([^/?#]*)(.*)$/i.exec(target);
   if (url === null) return undefined;
   const rest = url[2]!;
   return { method, host: url[1]!, target: rest.startsWith("/") ? rest : `/${rest}`, path: undefined };
 }
 
-/** Two to twenty capitals, with dashes after the first. */
+/** Two to twenty capitals, with dashes allowed after the first. */
 function isMethod(line: string, length: number): boolean {
   if (length < 2 || length > 20) return false;
   for (let at = 0; at < length; at++) {

@@ -8,7 +8,7 @@ test("times with their zones", () => {
   expect(parseIsoTime("2026-10-10T13:55:36")).toBe(Date.UTC(2026, 9, 10, 13, 55, 36));
 });
 
-test("an epoch in s, ms, us or ns is told by its size", () => {
+test("the unit of an epoch, s, ms, us or ns, follows from its magnitude", () => {
   for (const value of [1_795_000_000, 1_795_000_000_000, "1795000000.000", "1795000000000000", "1795000000000000000"]) {
     expect(parseEpoch(value)).toBe(1_795_000_000_000);
   }
@@ -27,7 +27,7 @@ test.each([
   expect(parseAnyTime(text)).toBeUndefined();
 });
 
-test("the last text is parsed once", () => {
+test("a repeated text is parsed once", () => {
   let calls = 0;
   const parse = rememberLast((text) => {
     calls++;

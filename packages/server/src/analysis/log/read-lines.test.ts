@@ -16,7 +16,7 @@ async function linesOf(bytes: Buffer): Promise<string[]> {
   return lines;
 }
 
-/** Some reach over several chunks of a file. */
+/** Some span several chunks of a file. */
 const texts = Array.from(
   { length: 4_000 },
   (_, i) => `${i} ${"aé€"[i % 3]!.repeat((i * 7_919) % (i % 500 === 0 ? 300_000 : 900))}`,
@@ -34,16 +34,16 @@ test.each([
 ])("lines of a file %s", async (_, written) => {
   const lines = await linesOf(written(texts));
   expect(lines.length).toBe(texts.length);
-  // Not the lines themselves: a difference would print megabytes.
+  // Compare indexes, because a diff of the lines would print megabytes.
   expect(lines.findIndex((line, i) => line !== texts[i])).toBe(-1);
 });
 
-test("a line beyond a million bytes is cut, and the next begins where it ends", async () => {
+test("a line longer than a MiB is truncated, and the next starts at its real end", async () => {
   const lines = await linesOf(Buffer.from(`first\n${"x".repeat(3_000_000)}\nlast\n`));
   expect(lines.map(({ length }) => length)).toEqual([5, 2 ** 20, 4]);
 });
 
-test("a batch takes the place of the one before; a copy stays", async () => {
+test("a batch overwrites the one before; a copy stays", async () => {
   const file = join(folder, "copied");
   const lines = Array.from({ length: 100_000 }, (_, i) => `line ${i}`);
   writeFileSync(file, lines.join("\n"));

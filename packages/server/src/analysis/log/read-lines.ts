@@ -1,29 +1,29 @@
 /**
- * The lines of a file or of standard input, plain or gzip (told by its first bytes), in batches: a promise for each line would cost more than
- * its reading. A batch holds bytes; a line becomes a text when somebody asks for it.
+ * Reads the lines of a file or of standard input, plain or gzip (detected by its first bytes), in batches, because a promise per line would
+ * cost more than reading it. A batch holds bytes; a line is decoded on demand.
  */
 import { isAscii } from "node:buffer";
 import { open } from "node:fs/promises";
 import { createGunzip } from "node:zlib";
 import { SluiceError } from "sluice";
 
-/** Longer lines are cut: no line of a log or a recording is that long, and a file without line ends must not fill the memory. */
+/** Longer lines are truncated: no real log or recording has them, and a file without line ends must not fill the memory. */
 const MOST_LINE_BYTES = 2 ** 20;
 const NEW_LINE = 0x0a;
 const RETURN = 0x0d;
 const EMPTY = Buffer.alloc(0);
-/** Large enough that what a chunk costs (a promise, a read) does not show in the cost of a line. */
+/** Large enough to amortise the cost of a chunk (a promise, a read). */
 const CHUNK_BYTES = 2 ** 18;
 const PACKED_BYTES = 2 ** 14;
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 const GZIP = Buffer.from([0x1f, 0x8b]);
 
-/** The same as texts. */
+/** Decoded to strings. */
 export async function* readLines(file: string): AsyncGenerator<string[]> {
   for await (const batch of readLineBatches(file)) yield batch.texts();
 }
 
-/** `onTorn`: the file is compressed and ends early or is damaged; what could be read of it has been. */
+/** `onTorn`: the compressed file is truncated or damaged; everything readable has been read. */
 export async function* readLineBatches(
   file: string,
   onTorn: (why: string) => void = () => {},
@@ -46,7 +46,7 @@ async function* stdinChunks(): AsyncGenerator<Buffer> {
   }
 }
 
-/** One buffer for all: a chunk holds until the next is asked for. New ones for each would cost as much as the reading. */
+/** Reuses one buffer, valid until the next chunk is requested: allocating one each would cost as much as the reading. */
 async function* fileChunks(file: string): AsyncGenerator<Buffer> {
   const handle = await open(file);
   const buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES);
@@ -72,7 +72,7 @@ async function* unpacked(chunks: AsyncGenerator<Buffer>, onTorn: (why: string) =
   yield* gunzipped(rest(), onTorn);
 }
 
-/** What comes before a tear is read; streams put together by Node lose it, and an error of theirs ends the process. */
+/** Yields everything before the damage; Node's stream pipelines would lose it, and their error would crash the process. */
 async function* gunzipped(chunks: AsyncIterable<Buffer>, onTorn: (why: string) => void): AsyncGenerator<Buffer> {
   const gunzip = createGunzip({ chunkSize: CHUNK_BYTES });
   let ready: Buffer[] = [];
@@ -89,7 +89,7 @@ async function* gunzipped(chunks: AsyncIterable<Buffer>, onTorn: (why: string) =
       begin(resolve);
     });
   reading: for await (const chunk of chunks) {
-    // Little by little: a chunk may unpack to a thousand times its size, and all that a write brings is held at once.
+    // In small steps: a chunk may inflate to a thousand times its size, and the output of a write is buffered as a whole.
     for (let from = 0; from < chunk.length; from += PACKED_BYTES) {
       await until((done) => gunzip.write(chunk.subarray(from, from + PACKED_BYTES), () => done()));
       yield* ready;
@@ -102,10 +102,10 @@ async function* gunzipped(chunks: AsyncIterable<Buffer>, onTorn: (why: string) =
   if (failure !== undefined) onTorn(failure.message);
 }
 
-/** Lines that lie in one piece of bytes. A batch holds until the next is asked for, which takes its place; `copy` stays. */
+/** Lines within one buffer. A batch is valid until the next one is requested, which reuses it; a `copy` is independent. */
 export class LineBatch {
   bytes: Buffer;
-  /** By line: where it begins, and where it ends, without its line end. */
+  /** By line: start and end, without the line end. */
   readonly starts: number[] = [];
   readonly ends: number[] = [];
   #encoding: "latin1" | "utf8" | undefined;
@@ -114,7 +114,7 @@ export class LineBatch {
     this.bytes = bytes;
   }
 
-  /** For other lines. */
+  /** Reuses the batch for other lines. */
   begin(bytes: Buffer): void {
     this.bytes = bytes;
     this.starts.length = 0;
@@ -136,18 +136,15 @@ export class LineBatch {
   }
 
   add(from: number, to: number): void {
-    // The end of a line of Windows.
+    // Strip the CR of a Windows line end.
     const end = to > from && this.bytes[to - 1] === RETURN ? to - 1 : to;
     this.starts.push(from);
     this.ends.push(Math.min(end, from + MOST_LINE_BYTES));
   }
 
-  /**
-   * A text of its own: a part of a text that was decoded as a whole would keep all of it alive for as long as some table remembers the
-   * part.
-   */
+  /** Decodes a line on its own: a substring of a whole decoded chunk would keep the chunk in memory for as long as any table holds it. */
   text(line: number): string {
-    // Most logs are ASCII throughout, which is read twice as fast.
+    // Most logs are pure ASCII, which decodes twice as fast as latin1.
     this.#encoding ??= isAscii(this.bytes) ? "latin1" : "utf8";
     return this.bytes.toString(this.#encoding, this.starts[line], this.ends[line]);
   }
@@ -157,12 +154,12 @@ export class LineBatch {
   }
 }
 
-/** The bytes that are split: what remains of the last chunk, and the next behind it. One buffer for all of a file. */
+/** The buffer being split: the rest of the last chunk, followed by the next. Reused for the whole file. */
 class Joined {
   #room: Buffer = EMPTY;
   bytes: Buffer = EMPTY;
 
-  /** `rest`: the end of `bytes`. */
+  /** `rest`: the tail of `bytes`. */
   join(rest: Buffer, chunk: Buffer): void {
     const length = rest.length + chunk.length;
     if (length > this.#room.length) {
@@ -188,7 +185,7 @@ async function* split(chunks: AsyncIterable<Buffer>): AsyncGenerator<LineBatch> 
     let from = isFirst ? afterByteOrderMark(bytes) : 0;
     if (bytes.length >= BYTE_ORDER_MARK.length) isFirst = false;
     for (let end = bytes.indexOf(NEW_LINE, from); end >= 0; end = bytes.indexOf(NEW_LINE, from)) {
-      // The end of a line that was cut.
+      // The tail of a truncated line.
       if (isCut) isCut = false;
       else batch.add(from, end);
       from = end + 1;
@@ -211,7 +208,7 @@ function afterByteOrderMark(bytes: Buffer): number {
   return bytes.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK.length : 0;
 }
 
-/** `example`: how files of a folder would be named. */
+/** `example`: how to name the files of a folder. */
 export function whyUnreadable({ code, message }: NodeJS.ErrnoException, example: string): string {
   if (code === "ENOENT") return "there is no such file";
   if (code === "EISDIR") return `is a folder; name its files, such as ${example}`;

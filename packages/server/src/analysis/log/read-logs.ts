@@ -1,6 +1,6 @@
 /**
- * Requests from one or more access logs, by the time of their arrival. In: files. Out: batches of requests in order, and what was
- * left out, counted. A bad line is never fatal.
+ * Reads requests from one or more access logs, in order of arrival. In: files. Out: batches of requests in order, and counts of what was
+ * left out. A bad line is never fatal.
  */
 
 import { SluiceError } from "sluice";
@@ -20,35 +20,35 @@ import { mergedByTime, TimedSource } from "./timed-source.js";
 
 interface LogOptions extends Wanted {
   readonly files: readonly string[];
-  /** Absent: found for each file from its first lines. */
+  /** Absent: detected for each file from its first lines. */
   readonly format?: LogFormat | undefined;
 }
 
 export interface LogCounts {
   lines: number;
   requests: number;
-  /** Comments, empty lines, connections that sent no request. */
+  /** Comments, empty lines, connections without a request. */
   blank: number;
   bad: number;
-  /** The first few, with their place. */
+  /** The first few, with their position. */
   readonly badSamples: { file: string; line: number; text: string }[];
-  /** Requests that arrived before others that were replayed already: they take part when they are read. */
+  /** Requests that arrived before others already emitted: replayed in the order in which they are read. */
   late: number;
-  /** Requests whose client the log does not have: Envoy's own format has none. */
+  /** Requests without a client address: Envoy's default format has none. */
   withoutAddress: number;
   readonly formats: Map<string, string>;
-  /** Compressed files that end early or are damaged. */
+  /** Truncated or damaged compressed files. */
   readonly torn: { file: string; why: string }[];
 }
 
 const MOST_SAMPLES = 5;
 const SAMPLE_LENGTH = 200;
 /**
- * Servers take request lines and fields of some 32 KiB at most. A longer line is counted as bad: thousands of requests are held back for
- * their order, each with its line, and a file of long ones must not fill the memory. Lines of a recording may hold a whole rule book.
+ * Servers accept request lines and headers of about 32 KiB at most. A longer line counts as bad: thousands of requests are held back for
+ * sorting, each with its line, and a file of long ones must not fill the memory. Lines of a recording may contain a whole rule book.
  */
 const MOST_LINE_LENGTH = 2 ** 16;
-/** Enough lines to tell a format by, where a log begins with noise. */
+/** Enough lines to detect a format if the log starts with noise. */
 const DETECT_LINES = 200;
 
 interface FileReader {
@@ -80,7 +80,7 @@ export class Logs {
     this.#options = options;
   }
 
-  /** Whether recorded decisions may come. Known with the first request: by then each file has been begun. */
+  /** Whether there may be recorded decisions. Valid from the first request on: by then every file has been opened. */
   get mayBeRecorded(): boolean {
     return [...this.counts.formats.values()].includes(sluiceFormat.name);
   }
@@ -115,7 +115,7 @@ export class Logs {
       for (const one of held) yield this.#take(reader, one);
       held = [];
     }
-    // An empty file has no format, and no request.
+    // An empty file has neither a format nor requests.
     if (reader !== undefined || heldCount === 0) return;
     reader = this.#begin(file, held);
     for (const one of held) yield this.#take(reader, one);

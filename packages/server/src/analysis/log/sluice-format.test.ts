@@ -6,12 +6,12 @@ const header =
   '{"sluice":"recording","version":1,"instance":"i","segment":1,"at":1,"store":"memory","fresh":true,"hashed":[]}';
 const decision = { at: 5, attributes: { user: "a" }, entry: "e", rules: 1, allowed: 1, checks: [] };
 
-test("a recording is found by its first line, however many rules follow", () => {
+test("a recording is detected by its first line, however many rules follow", () => {
   const rules = Array.from({ length: 300 }, (_, i) => JSON.stringify({ rule: { id: `r${i}` } }));
   expect(detectFormat([header, ...rules])?.name).toBe("sluice");
 });
 
-test("decisions are requests with their attributes; looks, repeated ids, rules and ends are none", () => {
+test("decisions are requests with their attributes; peeks, repeated ids, rules and ends are not", () => {
   const read = sluiceFormat.reader({}).text;
   expect(read(JSON.stringify(decision))).toMatchObject({ atMs: 5, attributes: { user: "a" } });
   expect(read(JSON.stringify({ at: 6, refund: "e" }))).toMatchObject({ atMs: 6, recorded: { refund: "e" } });

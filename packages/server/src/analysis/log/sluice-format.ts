@@ -1,4 +1,4 @@
-/** Recordings of Sluice itself (`--record`), as a log: decisions are requests, what became of them goes along. */
+/** Sluice's own recordings (`--record`) as a log: decisions are requests, and later events on them are passed along. */
 import { parseLine, type TimedLine } from "../../recording/recording-lines.js";
 import type { LogFormat, LogRequest } from "./log-request.js";
 
@@ -14,7 +14,7 @@ function readRecorded(text: string): LogRequest | "blank" | undefined {
   return "at" in line && !("sluice" in line) ? requestOf(line) : "blank";
 }
 
-/** A look decides nothing, and an id that came again was answered without counters. */
+/** A peek decides nothing, and a repeated id was answered without counters. */
 function requestOf(line: TimedLine): LogRequest | "blank" {
   const isDecision = "checks" in line;
   if (isDecision && (line.peek === true || line.repeated === true)) return "blank";
@@ -27,13 +27,13 @@ function requestOf(line: TimedLine): LogRequest | "blank" {
     peer: undefined,
     headers: {},
     fields: [],
-    // Of a request of several parts the first is under Sluice's own rules, the others under Envoy's limits.
+    // Of a request with several parts, the first is checked by Sluice's own rules, the others by Envoy's limits.
     attributes: isDecision ? (line.parts?.[0]?.attributes ?? line.attributes) : {},
     recorded: line,
   };
 }
 
-/** Its first line tells a recording from every other log. */
+/** A recording is identified by its first line. */
 export function isRecording(firstLine: string): boolean {
   const line = parseLine(firstLine);
   return line !== undefined && "sluice" in line;

@@ -12,7 +12,7 @@ const split = (line: string): boolean => {
 };
 const line = '10.0.0.1:80 - a - [b [2026-11-16T07:00:00Z] "GET /a HTTP/1.1" "agent"';
 
-test("values that come again are one text", () => {
+test("repeated values are the same string", () => {
   expect(split(line.replace("- [b ", ""))).toBe(true);
   expect(pieces.timeMs()).toBe(Date.UTC(2026, 10, 16, 7));
   expect(pieces.peer(roles.peerAt)).toBe("10.0.0.1");
@@ -31,6 +31,6 @@ test.each([
   expect(split(given)).toBe(false);
 });
 
-test("a byte beyond ASCII is no hindrance where nobody wants the value", () => {
+test("a non-ASCII byte does not matter in an unwanted value", () => {
   expect(split(line.replace("- [b ", "").replace("agent", "café"))).toBe(true);
 });

@@ -1,6 +1,6 @@
 /**
- * Lines of a template as bytes: a value that comes again becomes no text a second time. Everything unusual (a backslash in a quoted or wanted value, a byte beyond ASCII in a wanted one, a line that does not
- * fit) is left to the reader of texts. Linear in the line.
+ * Reads a template's lines as bytes: a repeated value is not decoded again. Anything unusual (a backslash in a quoted or wanted value, a
+ * non-ASCII byte in a wanted one, a line that does not match) is left to the text reader. Linear in the line.
  */
 import { addressEnd, decimalIn, epochIn, LastTime } from "./byte-values.js";
 import { LogMemos, type RequestLine, withoutPort } from "./log-request.js";
@@ -15,10 +15,10 @@ const DASH = 0x2d;
 const NOTHING: Buffer = Buffer.alloc(0);
 
 interface BytePart {
-  /** The text behind the value. */
+  /** The fixed text after the value. */
   readonly until: Uint8Array;
   readonly isQuoted: boolean;
-  /** By byte: 1 where it is part of the value and needs no second look. One comparison a byte: this is most of the reading. */
+  /** By byte: 1 if it belongs to the value and needs no further checks. One comparison per byte: this dominates the reading. */
   readonly passes: Uint8Array;
 }
 
@@ -30,7 +30,7 @@ export class TemplateBytes implements Pieces {
   readonly #memos: LogMemos;
   readonly #time: LastTime | undefined;
   #bytes = NOTHING;
-  /** By variable, of the line that was split last. */
+  /** By variable, for the line split last. */
   readonly #starts: number[];
   readonly #ends: number[];
 
@@ -44,7 +44,7 @@ export class TemplateBytes implements Pieces {
     this.#roles = roles;
     this.#memos = memos;
     this.#parts = parts.map(({ until, isQuoted }, i) => {
-      // The last value of an open template is a word.
+      // The last value of an open template is a single word.
       const behind = Buffer.from(until === "" && isOpen ? " " : until);
       return { until: Buffer.from(until), isQuoted, passes: passesOf(behind[0], isQuoted, roles.isWanted[i]!) };
     });
@@ -54,7 +54,7 @@ export class TemplateBytes implements Pieces {
     this.#ends = parts.map(() => 0);
   }
 
-  /** The byte at `end` must be no part of a line: a line end, or nothing. False: the line must be read as a text. */
+  /** The byte at `end` must not belong to a line: a line end, or nothing. False: read the line as text. */
   split(bytes: Buffer, from: number, end: number): boolean {
     if (!isAt(bytes, from, end, this.#start)) return false;
     this.#bytes = bytes;
@@ -67,7 +67,7 @@ export class TemplateBytes implements Pieces {
       for (;;) {
         while (passes[bytes[at]!] === 1) at++;
         if (at < end && isAt(bytes, at, end, until)) {
-          // Without a text behind it, a value ends at a space or with the line.
+          // Without fixed text after it, a value ends at a space or with the line.
           if (until.length > 0 || bytes[at] === SPACE) break;
           return false;
         }
@@ -76,7 +76,7 @@ export class TemplateBytes implements Pieces {
           at = end;
           break;
         }
-        // The first byte of the text behind the value, and not the rest of it.
+        // Only the first byte of the fixed text matched, not the rest.
         if (isQuoted || until.length < 2 || bytes[at] !== until[0]) return false;
         at++;
       }
@@ -127,7 +127,7 @@ export class TemplateBytes implements Pieces {
     const end = this.#ends[at]!;
     const isMs = end - from > 2 && bytes[end - 1] === 0x73 && bytes[end - 2] === 0x6d;
     const plain = decimalIn(bytes, from, isMs ? end - 2 : end);
-    // Not remembered: what is no plain number hardly comes again.
+    // Not cached: anything but a plain number rarely repeats.
     const number = plain < MOST_DURATION ? plain : durationIn(bytes.toString("latin1", from, end));
     return number === undefined ? undefined : number * scale;
   }

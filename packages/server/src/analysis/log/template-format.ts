@@ -1,7 +1,7 @@
 /**
- * Formats that are one line of fixed text and variables, spelled as nginx spells `log_format`. nginx, Apache, Traefik, Envoy and the load
- * balancers of AWS are templates too (`formats.ts`).
- * A line is read from left to right, once: its cost is linear, whatever it holds.
+ * Formats made of fixed text and variables, in the syntax of nginx's `log_format`. nginx, Apache, Traefik, Envoy and AWS load balancers are
+ * templates too (`formats.ts`).
+ * A line is scanned once from left to right, in linear time whatever it contains.
  */
 import { SluiceError } from "sluice";
 import type { LineReader, LogFormat, Wanted } from "./log-request.js";
@@ -13,9 +13,9 @@ import { TemplateTexts } from "./template-texts.js";
 interface TemplateOptions {
   readonly name: string;
   readonly template: string;
-  /** Whether a line's time is that of its request's end: the log was written then. */
+  /** Whether a line's time is the end of its request, when the log was written. */
   readonly timeIsEnd: boolean;
-  /** Whether more may follow after the template. */
+  /** Whether more text may follow the template. */
   readonly isOpen?: boolean;
 }
 
@@ -25,7 +25,7 @@ export function templateFormat({ name, template, timeIsEnd, isOpen = false }: Te
     compiled.parts.map(({ variable }) => variable),
     template,
   );
-  // What is fixed must be the same as text and as bytes.
+  // Only if the fixed text is the same as a string and as bytes.
   const isPlain = PLAIN.test(template);
   return { name, reader: (wanted) => templateReader(compiled, { wanted, timeIsEnd, isOpen, isPlain }) };
 }

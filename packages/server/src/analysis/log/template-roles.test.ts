@@ -18,13 +18,13 @@ const pieces = (values: readonly string[]): Pieces => {
   };
 };
 
-test("only what a request needs, and what the user asked for, is wanted of a line", () => {
+test("only values that a request or the user needs are wanted", () => {
   expect(roles.isWanted).toEqual([true, true, true, true, true, false, true]);
   expect(roles.headerAts).toEqual([{ name: "x-user", at: 4 }]);
   expect(roles.fieldAts).toEqual([6, -1]);
 });
 
-test("a request arrived its duration before its line; parts that never ended are left out of it", () => {
+test("a request's arrival is its line's time minus the duration; parts that never ended are left out", () => {
   expect(requestOf(roles, pieces(["5000", "/a", "0.5", "-1", "u", "c", "10.0.0.1"]))).toMatchObject({
     atMs: 4_500,
     durationMs: 500,

@@ -1,6 +1,6 @@
 /**
- * What the variables of a template stand for, and the request that their values make: the same whether a line is read as a text or as bytes.
- * In: the values of one line. Out: the request. Pure.
+ * What a template's variables mean, and how their values form a request: shared by the text and the byte reader.
+ * In: the values of a line. Out: the request. Pure.
  */
 import type { LogRequest, RequestLine, Wanted } from "./log-request.js";
 import { parseEpoch, parseIsoTime, parseLocalTime } from "./log-time.js";
@@ -12,7 +12,7 @@ export const timeVariables: Readonly<Record<string, (text: string) => number | u
   msec: parseEpoch,
 };
 
-/** The places of variables in the template; -1 where it has none. */
+/** Indexes of the variables in the template; -1 if absent. */
 export interface TemplateRoles {
   readonly timeIsEnd: boolean;
   readonly timeVariable: string;
@@ -24,7 +24,7 @@ export interface TemplateRoles {
   readonly peerAt: number;
   readonly secondsAt: number;
   readonly msAt: number;
-  /** A load balancer of AWS splits the time into three; -1 where a part never ended. */
+  /** AWS load balancers split the time into three parts; -1 if a part never ended. */
   readonly partAts: readonly number[];
   readonly headerAts: readonly { readonly name: string; readonly at: number }[];
   readonly fieldAts: readonly number[];
@@ -32,13 +32,13 @@ export interface TemplateRoles {
   readonly isWanted: readonly boolean[];
 }
 
-/** The values of one line, by the variable's place. A dash and nothing are no value; so is a place below 0. */
+/** The values of a line, by variable index. A dash, an empty value and a negative index mean absent. */
 export interface Pieces {
-  /** Undefined for what is no time. */
+  /** Undefined if it is no time. */
   readonly timeMs: () => number | undefined;
   readonly requestLine: (at: number) => RequestLine | undefined;
   readonly value: (at: number) => string | undefined;
-  /** Of headers and fields of the user, which hardly come again. */
+  /** For headers and user-defined fields, which rarely repeat. */
   readonly rareValue: (at: number) => string | undefined;
   /** Without its port. */
   readonly peer: (at: number) => string | undefined;
@@ -83,7 +83,7 @@ export function requestOf(roles: TemplateRoles, pieces: Pieces): LogRequest | "b
   const { requestAt, headerAts, fieldAts } = roles;
   const requested = requestAt >= 0 ? pieces.requestLine(requestAt) : undefined;
   const target = requested?.target ?? pieces.value(roles.targetAt);
-  // A connection that sent nothing, or no HTTP, is in the log too.
+  // Connections that sent nothing, or no HTTP, are logged too.
   if (target === undefined) return "blank";
   const durationMs = durationOf(roles, pieces);
   return {

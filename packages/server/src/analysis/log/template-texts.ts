@@ -1,4 +1,4 @@
-/** Lines of a template as texts: the values of its variables, without their escapes. */
+/** Reads a template's lines as text: the values of its variables, unescaped. */
 import { parseRequestLine, type RequestLine, withoutPort } from "./log-request.js";
 import { rememberLast } from "./log-time.js";
 import type { Template } from "./template.js";
@@ -9,7 +9,7 @@ export class TemplateTexts implements Pieces {
   readonly #roles: TemplateRoles;
   readonly #isOpen: boolean;
   readonly #timeOf: (text: string) => number | undefined;
-  /** Of the line that was split last; only what is wanted. */
+  /** For the line split last; only wanted values. */
   readonly #texts: string[];
 
   constructor(template: Template, roles: TemplateRoles, isOpen: boolean) {
@@ -20,7 +20,7 @@ export class TemplateTexts implements Pieces {
     this.#texts = template.parts.map(() => "");
   }
 
-  /** False if the line does not fit. */
+  /** False if the line does not match. */
   split(line: string): boolean {
     const { start, parts } = this.#template;
     const { isWanted } = this.#roles;
@@ -35,7 +35,7 @@ export class TemplateTexts implements Pieces {
       if (isQuoted) end = hasEscapes ? endOfQuoted(line, at) : line.indexOf('"', at);
       else if (until === "") end = isOpen ? endOfWord(line, at) : line.length;
       else end = line.indexOf(until, at);
-      // The last text of an open template may be the line's end.
+      // The last value of an open template may extend to the end of the line.
       if (end < 0 && isLast && isOpen && !isQuoted) end = line.length;
       if (end < 0 || (!line.startsWith(until, end) && !(isLast && isOpen))) return false;
       if (isWanted[i]) this.#texts[i] = line.slice(at, end);
@@ -78,7 +78,7 @@ function endOfWord(line: string, from: number): number {
   return end < 0 ? line.length : end;
 }
 
-/** The quote that no backslash escapes. */
+/** The first unescaped quote. */
 function endOfQuoted(line: string, from: number): number {
   for (let at = from; at < line.length; at++) {
     const code = line.charCodeAt(at);
@@ -88,7 +88,7 @@ function endOfQuoted(line: string, from: number): number {
   return -1;
 }
 
-/** nginx writes `\x22` for a quote, Apache and the load balancers `\"`. */
+/** nginx escapes a quote as `\x22`, Apache and load balancers as `\"`. */
 function unescaped(text: string): string {
   if (!text.includes("\\")) return text;
   return text.replace(/\\(?:x([0-9A-Fa-f]{2})|(["\\]))/g, (_, hex?: string, plain?: string) =>

@@ -1,11 +1,11 @@
-/** A format's template, in parts: fixed text and variables in turn, spelled as nginx spells `log_format`. Pure. */
+/** Parses a format's template into fixed text and variables, in the syntax of nginx's `log_format`. Pure. */
 import { SluiceError } from "sluice";
 
 interface Part {
   readonly variable: string;
-  /** The text between this variable and the next one. */
+  /** The fixed text between this variable and the next. */
   readonly until: string;
-  /** Between quotes, where a backslash escapes. */
+  /** Whether the variable is in quotes, where a backslash escapes. */
   readonly isQuoted: boolean;
 }
 

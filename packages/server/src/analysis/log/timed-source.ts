@@ -1,12 +1,12 @@
-/** Files that are read side by side, as one row of items by time: access logs, and the recordings of several instances. */
+/** Merges files that are read side by side into one sequence by time: access logs, and recordings of several instances. */
 
-/** One file's items that were read and not taken. */
+/** One file's items that have been read but not taken. */
 export class TimedSource<T> {
   readonly #batches: AsyncGenerator<T[]>;
   readonly #timeOf: (item: T) => number | undefined;
   #held: T[] = [];
   #at = 0;
-  /** Of the next item, or of the last that had a time. */
+  /** Time of the next item, or of the last one that had a time. */
   nextMs = 0;
   isOver = false;
 
@@ -30,7 +30,7 @@ export class TimedSource<T> {
     if (next !== undefined) this.nextMs = this.#timeOf(next) ?? this.nextMs;
   }
 
-  /** The items up to the time; at least one, so that a file that goes back in time goes on. */
+  /** The items up to the given time; at least one, so that a file whose time goes backwards still progresses. */
   takeUntil(endMs: number): readonly T[] {
     const from = this.#at;
     if (endMs === Number.POSITIVE_INFINITY) return this.#takeAll(from);
@@ -41,7 +41,7 @@ export class TimedSource<T> {
     return from === 0 && this.#at === this.#held.length ? this.#held : this.#held.slice(from, this.#at);
   }
 
-  /** Where no other source has items, times need not be compared. */
+  /** No times to compare if no other source has items left. */
   #takeAll(from: number): readonly T[] {
     this.#at = this.#held.length;
     for (let last = this.#at - 1; last >= from; last--) {
@@ -54,7 +54,7 @@ export class TimedSource<T> {
   }
 }
 
-/** Batches from the source whose next item is the earliest, as far as no other source has an earlier one. */
+/** Batches from the source with the earliest next item, up to the next item of any other source. */
 export async function* mergedByTime<T, S extends TimedSource<T>>(
   sources: readonly S[],
 ): AsyncGenerator<{ source: S; items: readonly T[] }> {

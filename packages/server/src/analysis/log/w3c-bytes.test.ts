@@ -31,7 +31,7 @@ test.each([
   expect(read(columns, line)).toBeUndefined();
 });
 
-test("so is every line where headers are wanted", () => {
+test("so is every line if headers are wanted", () => {
   const line = "2026-11-16\t07:00:00\t/a\tx";
   expect(read("date time cs-uri-stem cs(Cookie)", line, new Set(["cookie"]))).toBeUndefined();
   expect(read("date time cs-uri-stem cs(Cookie)", line)).toMatchObject({ target: "/a" });

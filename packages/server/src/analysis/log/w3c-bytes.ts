@@ -1,6 +1,6 @@
 /**
- * Lines of a W3C extended log as bytes, where only the usual columns are wanted. Undefined for everything unusual: comments, a byte beyond
- * ASCII in a column that is read, headers or fields of the user, a mistake. These are left to the reader of texts.
+ * Reads lines of a W3C extended log as bytes, if only the standard columns are wanted. Anything unusual is left to the text reader:
+ * comments, a non-ASCII byte in a column that is read, headers or user-defined fields, a mistake.
  */
 import { decimalIn, LastTime } from "./byte-values.js";
 import { LogMemos, type LogRequest, type Target } from "./log-request.js";
@@ -15,24 +15,24 @@ const HASH = 0x23;
 const QUESTION_MARK = 0x3f;
 const UPPER_T = 0x54;
 const MOST_DURATION = 1e9;
-/** A log with more columns before those that are read is left to the reader of texts. */
+/** A log with more columns before those that are read is left to the text reader. */
 const MOST_COLUMNS = 256;
-/** Longer pieces are, too. */
+/** As are longer values. */
 const SCRATCH_BYTES = 2 ** 12;
 const NOTHING: Buffer = Buffer.alloc(0);
 
 export class W3cBytes {
   readonly #memos: LogMemos;
   readonly #time = new LastTime(parseIsoTime);
-  /** By column, of the line that was split last. */
+  /** By column, for the line split last. */
   readonly #starts = new Array<number>(MOST_COLUMNS).fill(0);
   readonly #ends = new Array<number>(MOST_COLUMNS).fill(0);
-  /** How many of them there are. */
+  /** The number of columns. */
   #count = 0;
   readonly #scratch = Buffer.alloc(2 * SCRATCH_BYTES + 1);
   #bytes = NOTHING;
   #columns: Columns | undefined;
-  /** Behind the last column that is read; 0: none can be. */
+  /** Index after the last column that is read; 0 if lines cannot be read as bytes. */
   #most = 0;
   /** By column. */
   #isRead: readonly boolean[] = [];
@@ -72,7 +72,7 @@ export class W3cBytes {
     };
   }
 
-  /** Columns are told apart by tabs, or by spaces in a line that has no tab. */
+  /** Columns are separated by tabs, or by spaces if the line has no tab. */
   #split(bytes: Buffer, from: number, end: number): boolean {
     this.#bytes = bytes;
     if (!this.#splitAt(TAB, from, end)) return false;
@@ -89,7 +89,7 @@ export class W3cBytes {
       while (passes[bytes[at]!] === 1) at++;
       if (bytes[at]! >= 0x80) {
         while (at < end && bytes[at] !== separator) at++;
-        // A line without tabs is no column: it is split at its spaces.
+        // The whole line without a tab is no column: split at spaces instead.
         const isLine = separator === TAB && count === 0 && at >= end;
         if (this.#isRead[count] && !isLine) return false;
       }
@@ -131,7 +131,7 @@ export class W3cBytes {
     return behind < 0 ? undefined : targets.get(this.#scratch, 0, behind);
   }
 
-  /** Copies a column; returns the place behind it, or -1 for one that is too long. */
+  /** Copies a column; returns the position after it, or -1 if it is too long. */
   #put(column: number, to: number): number {
     const from = this.#starts[column]!;
     const length = this.#ends[column]! - from;
@@ -155,7 +155,7 @@ export class W3cBytes {
 const passesTab = passesOf(TAB);
 const passesSpace = passesOf(SPACE);
 
-/** By byte: 1 where it is ASCII inside a column. */
+/** By byte: 1 if it is ASCII inside a column. */
 function passesOf(separator: number): Uint8Array {
   return Uint8Array.from({ length: 256 }, (_, code) =>
     code < 0x80 && code !== separator && code !== NEW_LINE ? 1 : 0,

@@ -1,13 +1,13 @@
-/** Where the columns of a W3C extended log stand that are read, by its `#Fields:` line. Pure. */
+/** The indexes of the columns to read from a W3C extended log, from its `#Fields:` line. Pure. */
 
-/** A place is -1 where the log has no such column. */
+/** An index is -1 if the log has no such column. */
 export interface Columns {
   readonly date: number;
   readonly time: number;
   readonly path: number;
   readonly query: number;
   readonly method: number;
-  /** The first that is given counts. */
+  /** The first one present wins. */
   readonly hosts: readonly number[];
   readonly peer: number;
   readonly taken: number;

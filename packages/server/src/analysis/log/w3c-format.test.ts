@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { w3cFormat } from "./w3c-format.js";
 
-test("the columns are those of the last #Fields line; IIS counts ms, with spaces", () => {
+test("the last #Fields line defines the columns; IIS uses milliseconds and spaces", () => {
   const read = w3cFormat.reader({ fields: ["cs-username"] }).text;
   expect(read("2026-11-16 07:00:00 /early")).toBeUndefined();
   expect(read("#Fields: date time c-ip cs-username cs-method cs-uri-stem cs-uri-query cs(User-Agent) time-taken")).toBe(

@@ -1,5 +1,5 @@
 /**
- * W3C extended logs: a `#Fields:` line names the columns of those that follow. CloudFront writes them with tabs, IIS with spaces.
+ * W3C extended logs: a `#Fields:` line names the columns of the lines that follow. CloudFront separates them with tabs, IIS with spaces.
  */
 import type { LineReader, LogFormat, LogRequest, Wanted } from "./log-request.js";
 import { parseIsoTime, rememberLast } from "./log-time.js";
@@ -66,13 +66,13 @@ function headersOf(columns: Columns["headers"], value: (at: number) => string | 
   return headers;
 }
 
-/** CloudFront counts seconds, IIS ms. */
+/** Seconds for CloudFront, milliseconds for IIS. */
 function durationOf(text: string | undefined, isCloudFront: boolean): number | undefined {
   const number = text === undefined ? Number.NaN : Number(text);
   return number >= 0 && number < 1e9 ? number * (isCloudFront ? 1_000 : 1) : undefined;
 }
 
-/** CloudFront escapes what would break a column. */
+/** CloudFront percent-encodes what would break a column. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text);

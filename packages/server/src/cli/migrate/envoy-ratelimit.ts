@@ -1,6 +1,6 @@
 /**
- * envoyproxy/ratelimit's files -> rules. The service also reads those files as they are (`--envoy-config`), with every meaning that they
- * have there; rules are for those who want to change limits in the console, or outside of Envoy.
+ * envoyproxy/ratelimit's files -> rules. The service can also read those files directly (`--envoy-config`), with their exact semantics;
+ * rules are for people who want to change limits in the console, or without Envoy.
  * In: a file's text. Out: rules and notes. Pure.
  */
 import { type Descriptor, parseDomains, unitSeconds } from "../../enforcement/envoy/descriptor-config.js";
@@ -31,7 +31,7 @@ function addAll(descriptors: readonly Descriptor[], above: Above): void {
     const { key, value, limit, shadow, quota, shareThreshold } = descriptor;
     const isOpen = value === "" || value.includes("*");
     const name = `${above.name}.${key}${value === "" ? "" : `-${value}`}`;
-    // `*` stops at a slash in rules, and does not in these files.
+    // In rules `*` stops at a slash, in these files it does not.
     const match = value === "" ? above.match : { ...above.match, [key]: value.replaceAll("*", "**") };
     const counted = isOpen && !shareThreshold ? [...above.key, key] : above.key;
     const inner = { ...above, name, match, key: counted };

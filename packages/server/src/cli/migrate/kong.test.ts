@@ -15,7 +15,7 @@ test("each period of Kong's plugin is a fixed window, months by the calendar", (
   expect(validateRules([...rules])).toHaveProperty("rules");
 });
 
-test("the advanced plugin's windows slide, and pair limits with sizes", () => {
+test("the advanced plugin's windows are sliding, and pair limits with sizes", () => {
   const { rules, attributes } = migrateKong(`plugins:
   - name: rate-limiting-advanced
     config: { limit: [10, 100], window_size: [1, 60], identifier: header, header_name: X-Tenant-Id }`);
@@ -47,11 +47,11 @@ consumers:
   expect(notes.join("\n")).toContain("most specific instance");
 });
 
-test("Kong: nothing is made of nothing, nor of what is no configuration", () => {
+test("Kong: an empty or invalid configuration yields nothing", () => {
   for (const text of ["", "[]", "plugins: 3", "plugins: [{ name: cors }]"]) expect(migrateKong(text).rules).toEqual([]);
 });
 
-test("envoyproxy/ratelimit: open keys are counted by, values are matched, shadows and own fields kept", () => {
+test("envoyproxy/ratelimit: open keys become key attributes, values are matched, shadow mode and extensions are kept", () => {
   const { rules, notes } = migrateEnvoy(`domain: shop
 descriptors:
   - key: user

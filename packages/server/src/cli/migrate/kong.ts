@@ -25,7 +25,7 @@ export function migrateKong(text: string): Migrated {
       if (addPlugin(plugin, { scope: scopeOf(plugin, scope), migration })) seen.push(scope.name);
     }
   };
-  /** A plugin of the top level may name what it belongs to. */
+  /** A top-level plugin may name its route, service or consumer. */
   const scopeOf = (plugin: Fields, outer: Scope): Scope => {
     const route = nameOf(plugin.route);
     const service = nameOf(plugin.service);
@@ -164,7 +164,7 @@ function listOf(value: unknown): Fields[] {
   return Array.isArray(value) ? value.map(fieldsOf) : [];
 }
 
-/** decK names things as `route: orders` or `route: { name: orders }`. */
+/** decK references entities as `route: orders` or `route: { name: orders }`. */
 function nameOf(value: unknown): string | undefined {
   if (typeof value === "string") return value;
   const { name, username } = fieldsOf(value);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { attributeName, Migration, oneOrList } from "./migrated.js";
 
-test("ids are valid and kept apart, whatever names come", () => {
+test("ids are valid and unique, whatever the names", () => {
   const migration = new Migration();
   for (const name of ["Per IP", "per-ip", "__x", "", "ü".repeat(99), "a".repeat(99)]) migration.add(name, { key: [] });
   const ids = migration.rules.map(({ id }) => id);
@@ -10,7 +10,7 @@ test("ids are valid and kept apart, whatever names come", () => {
   for (const id of ids) expect(id).toMatch(/^[a-z0-9][a-z0-9-_.]{0,63}$/);
 });
 
-test("rules share nothing, and a note stands once", () => {
+test("rules share no objects, and a note appears once", () => {
   const migration = new Migration();
   const match = { host: ["a", "b"] };
   migration.add("a", { match });
@@ -22,7 +22,7 @@ test("rules share nothing, and a note stands once", () => {
   expect(migration.notes).toEqual(["same"]);
 });
 
-test("one value stands alone, and header names become attribute names", () => {
+test("a single value is not a list, and header names become attribute names", () => {
   expect(oneOrList(["a"])).toBe("a");
   expect(oneOrList(["a", "b"])).toEqual(["a", "b"]);
   expect(attributeName("X-Tenant-Id")).toBe("x_tenant_id");

@@ -1,7 +1,7 @@
-/** What a migration makes of another limiter's configuration, and the few things that every migration needs. */
+/** The result of migrating another limiter's configuration, and what all migrations share. */
 import type { Rule } from "sluice";
 
-/** Where an attribute comes from, as `--attributes` reads it. */
+/** The source of an attribute, in the format of `--attributes`. */
 type Source =
   | { readonly header: string; readonly trusted?: true }
   | { readonly cookie: string }
@@ -10,11 +10,11 @@ type Source =
 export interface Migrated {
   readonly rules: readonly Rule[];
   readonly attributes: ReadonlyMap<string, Source>;
-  /** What has another meaning here, or none: a person must look at it. */
+  /** Settings with another meaning here, or none: they need review. */
   readonly notes: readonly string[];
 }
 
-/** Collects the result; ids are made valid and kept apart. */
+/** Collects the result; makes ids valid and unique. */
 export class Migration implements Migrated {
   readonly rules: Rule[] = [];
   readonly attributes = new Map<string, Source>();
@@ -30,7 +30,7 @@ export class Migration implements Migrated {
   }
 
   add(name: string, rule: Record<string, unknown>): void {
-    // A copy: YAML would write what two rules share as an alias.
+    // A copy, because YAML would write shared objects as aliases.
     this.rules.push(structuredClone({ id: this.#idFor(name), ...rule }) as unknown as Rule);
   }
 
@@ -47,12 +47,12 @@ export class Migration implements Migrated {
   }
 }
 
-/** A match of one value is the value itself. */
+/** A match on a single value is written as the value itself. */
 export function oneOrList(values: readonly string[]): string | readonly string[] {
   return values.length === 1 ? values[0]! : values;
 }
 
-/** Names of attributes have no characters that other limiters allow in headers. */
+/** Replaces characters that other limiters allow in headers but attribute names do not. */
 export function attributeName(name: string): string {
   return name.toLowerCase().replaceAll(/[^a-z0-9_]+/g, "_");
 }

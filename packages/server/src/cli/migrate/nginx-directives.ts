@@ -1,4 +1,4 @@
-/** Reads the grammar of nginx's configuration: directives, their arguments, their blocks. Pure; knows no directive by name. */
+/** Parses nginx's configuration grammar: directives, their arguments, their blocks. Pure; knows no specific directives. */
 export interface Directive {
   readonly name: string;
   readonly args: readonly string[];
@@ -8,7 +8,7 @@ export interface Directive {
 
 /** nginx itself nests six deep. */
 const MOST_DEPTH = 32;
-/** Throws a sentence with the line for what is no configuration. */
+/** Throws an error with the line if the syntax is invalid. */
 export function parseNginx(text: string): Directive[] {
   const tokens = tokensOf(text);
   let at = 0;
@@ -44,7 +44,7 @@ interface Token {
   readonly line: number;
 }
 
-/** One pass: a hostile file costs no more than its length. */
+/** A single pass: linear even for a hostile file. */
 function tokensOf(text: string): Token[] {
   const tokens: Token[] = [];
   let line = 1;
@@ -71,7 +71,7 @@ function endOf(found: number, text: string): number {
   return found < 0 ? text.length : found;
 }
 
-/** A quoted word, or one up to the next space or sign; `${name}` is part of a word. */
+/** A quoted word, or one up to the next space or punctuation; `${name}` is part of a word. */
 function wordAt(text: string, from: number, line: number): { text: string; end: number } {
   const quote = text[from] === '"' || text[from] === "'" ? text[from] : undefined;
   let word = "";
@@ -79,7 +79,7 @@ function wordAt(text: string, from: number, line: number): { text: string; end: 
     const character = text[at]!;
     if (character === quote) return { text: word, end: at + 1 };
     if (quote === undefined && /[\s;{}]/.test(character)) return { text: word, end: at };
-    // Other escapes are for the directive: `\.` belongs to a regular expression.
+    // Other escapes belong to the directive: `\.` is part of a regular expression.
     if (character === "\\" && /["'\\\s]/.test(text[at + 1] ?? "")) word += text[++at];
     else if (character === "$" && text[at + 1] === "{") {
       const end = text.indexOf("}", at);

@@ -33,7 +33,7 @@ describe("limit_req becomes GCRA", () => {
   });
 });
 
-describe("where it holds", () => {
+describe("where it applies", () => {
   const at = (block: string) => only(`server { ${block} }`).match;
 
   test.each([
@@ -47,7 +47,7 @@ describe("where it holds", () => {
     expect(at(block)).toEqual(match);
   });
 
-  test("a regular expression is not guessed: the rule refuses nobody, and a note says why", () => {
+  test("a regular expression is not guessed: the rule is in shadow mode, and a note explains it", () => {
     const { rules, notes } = http(String.raw`server { location ~ \.php$ { limit_req zone=one; } }`);
     expect(rules[0]).toMatchObject({ mode: "shadow" });
     expect(notes).toEqual([expect.stringContaining(String.raw`location ~ \.php$`)]);
@@ -59,7 +59,7 @@ describe("where it holds", () => {
   });
 });
 
-test("keys: variables become attributes, with where they come from", () => {
+test("keys: variables become attributes, with their sources", () => {
   const { rules, attributes } = migrateNginx(
     `limit_req_zone "$http_x_tenant-${"$"}{cookie_sid}$request_method$jwt_claim_sub" zone=z:1m rate=5r/s; limit_req zone=z;`,
   );
@@ -72,7 +72,7 @@ test("keys: variables become attributes, with where they come from", () => {
   expect(migrateNginx('limit_req_zone "all" zone=z:1m rate=5r/s; limit_req zone=z;').rules[0]!.key).toEqual([]);
 });
 
-test("what has another meaning here is said", () => {
+test("differences in meaning are noted", () => {
   const { notes } = http(`limit_req_status 503; include sites/*; limit_conn_zone $binary_remote_addr zone=c:1m;
     server { limit_req zone=one burst=5 nodelay; limit_conn c 3; limit_req zone=gone;
       location /x { limit_req zone=one; } location /y { limit_req zone=one burst=2; } }`);
@@ -88,7 +88,7 @@ test("what has another meaning here is said", () => {
   }
 });
 
-test("all of it are rules that the service accepts", () => {
+test("all results are rules that the service accepts", () => {
   const { rules } = http("limit_conn_zone $host zone=c:1m; server { limit_req zone=one burst=5; limit_conn c 3; }");
   expect(validateRules([...rules])).toHaveProperty("rules");
   expect(rules[1]).toMatchObject({ algorithm: "concurrency", limit: 3, key: ["host"] });

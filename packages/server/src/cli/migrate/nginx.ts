@@ -1,7 +1,7 @@
 /**
- * nginx's `limit_req` and `limit_conn` -> rules. nginx's leaky bucket is GCRA: a rate, and how far a client may be ahead of it.
- * `nodelay`: `burst` more at once. Without it nginx delays: one at once, and turns up to burst/rate away (`maxWait`).
- * In: the configuration's text. Out: rules, the attributes that they count by, and notes. Pure.
+ * nginx's `limit_req` and `limit_conn` -> rules. nginx's leaky bucket is GCRA: a rate, and how far a client may run ahead of it.
+ * `nodelay` allows `burst` more at once. Without it nginx delays: one at once, and turns up to burst/rate later (`maxWait`).
+ * In: the configuration's text. Out: rules, their attributes, and notes. Pure.
  */
 import { attributeName, type Migrated, Migration, oneOrList } from "./migrated.js";
 import { type Directive, parseNginx } from "./nginx-directives.js";
@@ -12,12 +12,12 @@ interface Zone {
   readonly rate: { readonly limit: number; readonly window: "1s" | "1m" } | undefined;
 }
 
-/** Where directives stand. */
+/** The scope of a directive. */
 interface Place {
   readonly hosts: readonly string[];
-  /** Globs; empty: every path. */
+  /** Globs; empty: all paths. */
   readonly paths: readonly string[];
-  /** A location that no glob can say. */
+  /** A location that cannot be expressed as a glob. */
   readonly unclear: string | undefined;
 }
 
@@ -70,7 +70,7 @@ function walk(directives: readonly Directive[], context: Walk): void {
   noteInheritance(directives, migration);
 }
 
-/** nginx: limits of an outer level hold only where the inner one has none. */
+/** In nginx, limits of an outer level apply only if the inner one has none. */
 function noteInheritance(directives: readonly Directive[], migration: Migration): void {
   const limits = (list: readonly Directive[]): boolean => list.some(({ name }) => name === "limit_req");
   const inner = directives.filter(({ block }) => block !== undefined);
@@ -109,11 +109,11 @@ function locationOf(args: readonly string[], outer: Place): Place {
   if (modifier.startsWith("~") || path.startsWith("@") || path.includes("*"))
     return { ...outer, unclear: args.join(" ") };
   if (modifier === "=") return { ...outer, paths: [path] };
-  // A prefix of the text, not of segments: `/api` also takes /apifoo.
+  // A string prefix, not a path prefix: `/api` also matches /apifoo.
   return { ...outer, paths: path === "/" ? [] : [`${path}**`] };
 }
 
-/** Uses of one zone with the same numbers share a counter in nginx: they become one rule where one match can say it. */
+/** Uses of one zone with equal numbers share a counter in nginx: they become one rule if a single match can express them. */
 function grouped(uses: readonly Use[]): Use[][] {
   const groups = new Map<string, Use[]>();
   for (const use of uses) {
@@ -201,7 +201,7 @@ const known: Readonly<Record<string, string>> = {
   request_method: "method",
 };
 
-/** Of `$binary_remote_addr$http_x_tenant`: [ip, x_tenant]. Text between variables is the same for all, and counts for nothing. */
+/** `$binary_remote_addr$http_x_tenant` becomes [ip, x_tenant]. Text between variables is constant, so it is dropped. */
 function keyOf(text: string, migration: Migration): string[] {
   const names = Array.from(text.matchAll(/\$\{?(\w+)\}?/g), ([, variable]) =>
     attributeOf(variable!.toLowerCase(), migration),

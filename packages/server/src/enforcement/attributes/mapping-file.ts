@@ -1,5 +1,5 @@
 /**
- * The file of `--attributes`: which part of an HTTP request becomes which attribute, and whose forwarded addresses are believed.
+ * The `--attributes` file: maps parts of an HTTP request to attributes, and lists the proxies whose forwarded addresses are trusted.
  * In: YAML or JSON. Out: the mapping, or `invalid-setting` with every mistake and its path. Nothing is guessed.
  */
 import { readFileSync } from "node:fs";
@@ -14,19 +14,19 @@ const name = Type.String({ minLength: 1, maxLength: 128 });
 const template = Type.String({ pattern: "^/", maxLength: 256 });
 
 const source = Type.Union([
-  /** `trusted`: read only from the trusted proxies; from anyone else it is ignored, and not passed on. */
+  /** `trusted`: read only if sent by a trusted proxy; from anyone else it is ignored and not forwarded. */
   Type.Object({ header: name, trusted: Type.Optional(Type.Boolean()) }, exact),
   Type.Object({ cookie: name }, exact),
-  /** A claim of the verified token; dots lead into objects. */
+  /** A claim of the verified token; dots descend into objects. */
   Type.Object({ claim: name }, exact),
-  /** A field of the entry that the request's key has in `apiKeys`. */
+  /** A field of the request key's entry in `apiKeys`. */
   Type.Object({ apiKey: name }, exact),
-  /** The value at `{…}` of the template. */
+  /** The value of `{…}` in the template. */
   Type.Object({ path: template }, exact),
-  /** The first template that the path fits, as text: few values, however many paths there are. */
+  /** The text of the first template that matches the path: low cardinality, however many paths there are. */
   Type.Object({ route: Type.Array(template, { minItems: 1, maxItems: 1000 }) }, exact),
   Type.Object({ address: Type.Literal("client") }, exact),
-  /** The same for every request; the last of several sources, for those that the others say nothing of. */
+  /** A constant; as the last of several sources, the default. */
   Type.Object({ value: Type.Union([name, Type.Number(), Type.Boolean()]) }, exact),
 ]);
 export type Source = Static<typeof source>;
@@ -35,11 +35,11 @@ const mappingFile = Type.Object(
   {
     trustedProxies: Type.Optional(Type.Union([Type.Array(name), Type.Integer({ minimum: 0, maximum: 32 })])),
     ipv6Prefix: Type.Optional(Type.Integer({ minimum: 1, maximum: 128 })),
-    /** How the servers behind the gateway or the proxy normalise a path. */
+    /** How the servers behind the gateway or the proxy normalise paths. */
     paths: Type.Optional(
       Type.Object(
         {
-          /** `%2F`, `%5C` and the backslash. Default `refuse`: no reading of them fits every server. */
+          /** `%2F`, `%5C` and the backslash. Default `refuse`: servers disagree on what they mean. */
           encodedSlashes: Type.Optional(
             Type.Union([Type.Literal("refuse"), Type.Literal("keep"), Type.Literal("decode")]),
           ),
@@ -62,7 +62,7 @@ const mappingFile = Type.Object(
           /** Default: `Authorization: Bearer …`. */
           header: Type.Optional(name),
           cookie: Type.Optional(name),
-          /** One of: a public key or certificate (PEM file), a shared secret (file), a key set (URL or file). */
+          /** Exactly one of: a public key or certificate (PEM file), a shared secret (file), a JWKS (URL or file). */
           publicKey: Type.Optional(name),
           secret: Type.Optional(name),
           jwks: Type.Optional(name),
@@ -78,7 +78,7 @@ const mappingFile = Type.Object(
         {
           /** Default `x-api-key`. */
           header: Type.Optional(name),
-          /** Each with the SHA-256 of its key (hex), so that the file holds no secret, and any fields. */
+          /** Each key by its SHA-256 (hex), so that the file holds no secrets, with any further fields. */
           keys: Type.Array(
             Type.Unsafe<{ sha256: string } & Record<string, string | number | boolean>>({
               type: "object",
@@ -98,7 +98,7 @@ export type Mapping = Static<typeof mappingFile>;
 
 const MOST_MISTAKES = 20;
 
-/** Files that the mapping names are looked for beside it. */
+/** Relative file names in the mapping are resolved against its folder. */
 export function readMapping(file: string): { mapping: Mapping; besideFile: (path: string) => string } {
   let document: unknown;
   try {
@@ -134,9 +134,9 @@ interface SchemaMistake {
 function schemaMistakes(errors: Iterable<SchemaMistake>, document: unknown): string[] {
   const byPath = new Map<string, string>();
   for (const { instancePath, message, keyword } of errors) {
-    // Of the many things that a union says about one place, the first is enough.
+    // Of the many errors that a union reports for one position, the first is enough.
     if (keyword === "boolean" || byPath.has(instancePath)) continue;
-    // In the words of all other settings: the validator's begin with "must".
+    // Reworded to match our other messages: the validator's begin with "must".
     const expected = message.replace(/^must (be |have |)/, (_, verb) => (verb === "" ? "expected to " : "expected "));
     const came = keyword === "type" ? `, got ${shown(valueAt(document, instancePath))}` : "";
     byPath.set(instancePath, expected + came);
@@ -154,7 +154,7 @@ function valueAt(document: unknown, path: string): unknown {
   return at;
 }
 
-/** Checks that a schema cannot express. */
+/** Checks that the schema cannot express. */
 function conflicts({ attributes = {}, jwt, apiKeys, trustedProxies }: Mapping): string[] {
   const found: string[] = [];
   const sources = Object.entries(attributes).flatMap(([attribute, one]) =>

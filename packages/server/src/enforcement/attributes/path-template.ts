@@ -1,6 +1,6 @@
 /**
- * Path templates: `/v1/users/{id}/orders`, where `{id}` stands for one segment, and a last `/**` for any rest. Pure.
- * A walk over segments, no RegExp: paths come from attackers.
+ * Path templates such as `/v1/users/{id}/orders`: `{id}` matches one segment, a trailing `/**` any rest. Pure.
+ * Walks segments instead of using a RegExp, because paths come from attackers (ReDoS).
  */
 interface PathTemplate {
   readonly text: string;
@@ -13,7 +13,7 @@ export function compileTemplate(text: string): PathTemplate {
   return { text, openEnd, segments: (openEnd ? text.slice(0, -3) : text).split("/") };
 }
 
-/** The value at the first `{…}`, "" if there is none; undefined if the path does not match. */
+/** The value of the first `{…}`, "" if there is none; undefined if the path does not match. */
 export function matchTemplate({ segments, openEnd }: PathTemplate, path: string): string | undefined {
   const parts = path.split("/", segments.length + 1);
   if (parts.length < segments.length || (parts.length > segments.length && !openEnd)) return undefined;

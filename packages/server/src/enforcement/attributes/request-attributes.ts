@@ -1,7 +1,7 @@
 /**
- * Derives the attributes of an HTTP request whose client sends none: forward-auth and the proxy.
- * In: the request as the client sent it. Out: `method`, `path`, `host`, `ip`, and what the mapping file adds.
- * Nothing that a client writes becomes its address: forwarded addresses count only from trusted proxies.
+ * Derives the attributes of plain HTTP requests, for forward-auth and the proxy.
+ * In: the request as received. Out: `method`, `path`, `host`, `ip`, and whatever the mapping file adds.
+ * Clients cannot spoof their address: forwarded addresses count only from trusted proxies.
  */
 import { createHash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
@@ -18,44 +18,44 @@ import { type Claims, type ClaimsOf, verifiedClaims } from "./verified-claims.js
 
 export interface HttpRequestFacts {
   readonly method: string;
-  /** The request target, as it came. */
+  /** The request target as received. */
   readonly target: string;
   readonly host: string | undefined;
   readonly headers: IncomingHttpHeaders;
-  /** The same as they came: name, value, name, value. */
+  /** As received: name, value, name, value. */
   readonly rawHeaders: readonly string[];
-  /** The other end of the connection. */
+  /** The remote address of the connection. */
   readonly peer: string | undefined;
-  /** In a replay: shared by requests with the same target, which is judged once. */
+  /** For replays: shared by requests with the same target, so that each is normalised once. */
   readonly memo?: { path: string | undefined } | undefined;
 }
 
-/** At once, unless a token must be verified. */
+/** Synchronous, unless a token must be verified. */
 type AttributesOf = (facts: HttpRequestFacts) => MaybePromise<Attributes>;
 
 export interface RequestAttributes {
-  /** Throws or rejects with `invalid-request` for a request of which two servers could make different things. */
+  /** Throws or rejects with `invalid-request` for an ambiguous request, which two servers could read differently. */
   readonly attributesOf: AttributesOf;
-  /** The address that a failed authentication is counted against; of IPv6 the network of one site (/64). */
+  /** The address against which failed authentication is counted; for IPv6 the /64 network. */
   readonly networkOf: (facts: Pick<HttpRequestFacts, "peer" | "headers">) => string;
-  /** The path of a server that leaves `..` where it is; absent if the target has none. */
+  /** The path as seen by a server that does not resolve `..`; absent if the target contains none. */
   readonly unresolvedPathOf: (target: string) => string | undefined;
-  /** The target that the proxy passes on: what was judged. Throws `invalid-request` where no such target is. */
+  /** The normalised target, which the proxy forwards and the decision was based on. Throws `invalid-request` if there is none. */
   readonly normalTarget: (target: string) => string;
-  /** The headers that attributes are read from, in lower case. */
+  /** Headers that attributes are read from, in lower case. */
   readonly headerNames: ReadonlySet<string>;
-  /** All headers that attributes depend on, in lower case: also that of forwarded addresses, and cookies. */
+  /** All headers that attributes depend on, in lower case, including Cookie and the forwarded address. */
   readonly readHeaders: ReadonlySet<string>;
-  /** Those of them that only trusted peers may send, in lower case. */
+  /** The subset that only trusted peers may send, in lower case. */
   readonly trustedHeaderNames: ReadonlySet<string>;
-  /** Whether a peer may name the client in X-Forwarded-For. */
+  /** Whether this peer's X-Forwarded-For is trusted. */
   readonly trusts: (peer: string) => boolean;
 }
 
 type Value = string | number | boolean;
 type ApiKey = Readonly<Record<string, Value>>;
 
-/** Values that several sources need, computed once. */
+/** Values that several sources need; computed once. */
 interface Known {
   readonly facts: HttpRequestFacts;
   readonly path: string;
@@ -67,13 +67,13 @@ interface Known {
 
 type Read = (known: Known) => Value | undefined;
 
-/** Longer values are counted by their digest: cut, two of them would be one; left out, their rules would not apply. */
+/** Longer values are replaced by their digest: truncated, two values could become one; dropped, their rules would not apply. */
 const MOST_VALUE_LENGTH = 1_024;
 
 export function requestAttributes(options: {
   file?: string | undefined;
   region?: string | undefined;
-  /** For a replay, whose clients, targets and hosts come again and again: what was read of one is remembered. */
+  /** For replays, where clients, targets and hosts repeat: caches what was derived from each. */
   remembers?: boolean | undefined;
 }): RequestAttributes {
   const { mapping, besideFile } =
@@ -98,7 +98,7 @@ export function requestAttributes(options: {
   const trustedHeaderNames = trustedHeadersOf(mapping);
   const trusts = trustOf(mapping.trustedProxies);
 
-  // Targets that differ in their query have one path: as one text, which is found by its address wherever it is looked up.
+  // Targets that differ only in the query share one interned path string, which makes later map look-ups cheap.
   const samePath = remembering((path: string) => path);
   const pathOf =
     options.remembers === true ? remembering((target: string) => samePath(targets.pathOf(target))) : targets.pathOf;
@@ -143,13 +143,13 @@ export function requestAttributes(options: {
 
 const MOST_REMEMBERED = 16_384;
 
-/** What throws is not remembered. */
+/** Caches results, but not exceptions. */
 function remembering<K extends string | undefined, V>(read: (key: K) => V): (key: K) => V {
   const known = new Map<K, V>();
   return (key) => {
     const value = known.get(key);
     if (value !== undefined) return value;
-    // A target is a part of its line, which would stay with it.
+    // A target is a substring of its log line, and would keep the whole line in memory.
     const own = (key === undefined ? key : ownText(key)) as K;
     const made = read(own);
     if (known.size >= MOST_REMEMBERED) known.clear();
@@ -176,7 +176,7 @@ function readHeadersOf({ attributes = {}, jwt, trustedProxies }: Mapping, names:
   return all;
 }
 
-/** A header that some attribute takes from anyone stays open: it decides nothing that must be trusted. */
+/** A header that some attribute accepts from anyone stays readable: nothing that needs trust depends on it. */
 function trustedHeadersOf({ attributes = {} }: Mapping): Set<string> {
   const headers = Object.values(attributes)
     .flat()
@@ -189,7 +189,7 @@ function trustedHeadersOf({ attributes = {} }: Mapping): Set<string> {
 const DEFAULT_JWT_HEADER = "authorization";
 const DEFAULT_KEY_HEADER = "x-api-key";
 
-/** One server reads the first of two fields, another the last, a third both as a list: none of them can be counted for all. */
+/** Of repeated fields, one server uses the first, another the last, a third joins them: no value is safe to count by. */
 function refuseRepeated(rawHeaders: readonly string[], names: ReadonlySet<string>): void {
   if (names.size === 0) return;
   const seen = new Set<string>();
@@ -206,7 +206,7 @@ function bounded(value: Value): Value {
   return `sha256:${createHash("sha256").update(bytesOf(value)).digest("hex")}`;
 }
 
-/** Asks the library's own reader of addresses: a peer is trusted if what it forwards is believed. */
+/** Uses the library's own address parser: a peer is trusted if the address that it forwards is believed. */
 function trustOf(trustedProxies: Mapping["trustedProxies"]): (peer: string) => boolean {
   if (trustedProxies === undefined) return () => false;
   const addressOf = clientAddresses({ trustProxy: trustedProxies });
@@ -283,7 +283,7 @@ function bearerToken(authorization: string | undefined): string | undefined {
   return authorization === undefined ? undefined : /^Bearer +(\S+)$/i.exec(authorization)?.[1];
 }
 
-/** Found by digest, so that neither the file nor the time of a look-up tells a key. */
+/** Looks keys up by digest: the file holds no keys, and look-up timing reveals nothing. */
 function apiKeyReader({
   header = DEFAULT_KEY_HEADER,
   keys,

@@ -1,7 +1,7 @@
 /**
- * The claims of a request's JSON Web Token, if it verifies. A token that does not verify leaves the claims absent: who may come in is
- * decided elsewhere; here it only means that nothing is known about the bearer.
- * Verified tokens are remembered until they end, because a signature costs many times what a decision does.
+ * The claims of a request's JSON Web Token, if it verifies. If not, the claims are absent: this is not access control, it only means that
+ * nothing is known about the bearer.
+ * Verified tokens are cached until they expire, because a signature check costs many times what a decision does.
  */
 import { createPublicKey, createSecretKey, type KeyObject } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -20,7 +20,7 @@ export type Claims = Readonly<Record<string, unknown>>;
 export type ClaimsOf = (token: string) => Promise<Claims | undefined>;
 
 const MOST_REMEMBERED = 10_000;
-/** Also bounds how long a key that was taken back goes on verifying. */
+/** Also bounds how long a revoked key keeps verifying. */
 const LONGEST_REMEMBERED_MS = 60_000;
 const LONGEST_TOKEN = 8_192;
 
@@ -35,7 +35,7 @@ export function verifiedClaims(jwt: NonNullable<Mapping["jwt"]>, besideFile: (pa
     try {
       const claims = await verify(token);
       const endsAtMs = Math.min(Date.now() + LONGEST_REMEMBERED_MS, (claims.exp ?? Number.POSITIVE_INFINITY) * 1000);
-      // The oldest gives way; a Map keeps the order of insertion.
+      // Evicts the oldest entry; a Map keeps insertion order.
       if (remembered.size >= MOST_REMEMBERED) remembered.delete(remembered.keys().next().value!);
       remembered.set(token, { claims, endsAtMs });
       return claims;
@@ -59,7 +59,7 @@ function verifier(
   return async (token) => (await jwtVerify(token, key, options)).payload;
 }
 
-/** The kind of key decides which algorithms can verify with it: a token signed with a public key as if it were a secret is refused. */
+/** The kind of key determines the accepted algorithms: a token HMAC-signed with a public key is refused (algorithm confusion). */
 function loadKey(jwt: NonNullable<Mapping["jwt"]>, besideFile: (path: string) => string): KeyObject | JWTVerifyGetKey {
   const { jwks, publicKey, secret } = jwt;
   try {

@@ -1,6 +1,6 @@
 /**
- * The folder of `--envoy-config`: read whole.
- * Sub-folders are read too, and files without a suffix, as envoyproxy/ratelimit does. Files that are left out are named in the log.
+ * Reads the `--envoy-config` folder.
+ * Includes sub-folders and files without an extension, as envoyproxy/ratelimit does. Skipped files are logged by name.
  */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { extname, join } from "node:path";
@@ -10,7 +10,7 @@ import { checkedDomains, type GivenDomain, type TreeOptions } from "./config-tre
 import { type Domain, parseDomains } from "./descriptor-config.js";
 import { Mistakes } from "./mistakes.js";
 
-/** Bounds what a link to the root of a disk would make us read. */
+/** Bounds the damage of a symlink to the root of a disk. */
 const MOST_FILES = 10_000;
 const MOST_DEPTH = 16;
 const SUFFIXES = new Set(["", ".yaml", ".yml"]);
@@ -20,13 +20,13 @@ export interface FolderOptions extends TreeOptions {
 }
 
 interface Files {
-  /** Relative to the folder, in order. */
+  /** Relative to the folder, sorted. */
   readonly read: readonly string[];
-  /** Neither hidden nor of a known suffix: an operator may expect them to be loaded. */
+  /** Not hidden, but with an unknown extension: the operator may expect them to be loaded. */
   readonly leftOut: readonly string[];
 }
 
-/** Throws `invalid-setting` with every mistake, one a line, each with its file. */
+/** Throws `invalid-setting` with every mistake, one per line, each with its file. */
 export function readConfigFolder({ folder, ...options }: FolderOptions): {
   domains: Domain[];
   leftOut: readonly string[];
@@ -63,10 +63,10 @@ function* findingFiles(folder: string, stride: Stride): Sliced<Files> {
   const leftOut: string[] = [];
   function* walk(under: string, depth: number): Sliced<void> {
     for (const name of readdirSync(join(folder, under)).sort()) {
-      // Hidden names: a ConfigMap's own folders, editors' drafts.
+      // Hidden names: a ConfigMap's internal folders, editors' swap files.
       if (name.startsWith(".")) continue;
       const path = join(under, name);
-      // A link to nothing has no stats.
+      // A dangling symlink has no stats.
       const stats = statSync(join(folder, path), { throwIfNoEntry: false });
       if (stats?.isDirectory() && depth < MOST_DEPTH) yield* walk(path, depth + 1);
       else if (stats?.isFile() && SUFFIXES.has(extname(name))) read.push(path);
@@ -83,7 +83,7 @@ function tooMany(folder: string): SluiceError {
   return new SluiceError("invalid-setting", `envoy-config: expected at most ${MOST_FILES} files in ${folder}`);
 }
 
-/** Of the files that would be read; 0 where there are none, or the folder is not there. */
+/** Total size of the files that would be read; 0 if there are none or the folder is missing. */
 export function bytesIn(folder: string): number {
   try {
     return filesIn(folder).read.reduce((sum, name) => sum + statSync(join(folder, name)).size, 0);
@@ -92,7 +92,7 @@ export function bytesIn(folder: string): number {
   }
 }
 
-/** Changes when a file appears, goes, is written, or becomes readable. */
+/** Changes when a file is added, removed, written, or becomes readable. */
 export function* fingerprinting(folder: string): Sliced<string> {
   const stride = new Stride();
   const spelled: string[] = [];
@@ -104,7 +104,7 @@ export function* fingerprinting(folder: string): Sliced<string> {
     }
     return spelled.join("\n");
   } catch (error) {
-    // Between two links of a swapped folder there is nothing for a moment; then the next look sees the new one.
+    // While a ConfigMap's symlink is swapped, there is nothing for a moment; the next poll sees the new one.
     return `unreadable: ${(error as NodeJS.ErrnoException).code}`;
   }
 }

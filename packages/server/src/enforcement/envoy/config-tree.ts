@@ -1,6 +1,4 @@
-/**
- * Domains of several files or resources, put together: domains that come twice, and numbers that no rule could have, are mistakes.
- */
+/** Merges the domains of several files or resources, and reports duplicate domains and numbers that no rule accepts. */
 import { validateRules } from "sluice";
 import type { Descriptor, Domain } from "./descriptor-config.js";
 import { duplicatesIn } from "./descriptor-config.js";
@@ -9,7 +7,7 @@ import { type LimitTree, limitTree } from "./limit-tree.js";
 import { Mistakes } from "./mistakes.js";
 
 export interface TreeOptions {
-  /** Whether several files or resources may tell of the same domain. */
+  /** Whether several files or resources may define the same domain. */
   readonly merge: boolean;
   /** Whether every limit is a quota (`QUOTA_MODE` of the reference). */
   readonly allQuotas?: boolean;
@@ -21,7 +19,7 @@ export interface GivenDomain {
   readonly from: string;
 }
 
-/** Each domain once, and nothing in it that no rule could be made of. */
+/** Returns each domain once, checked so that every limit can become a rule. */
 export function checkedDomains(
   given: readonly GivenDomain[],
   options: TreeOptions,
@@ -33,8 +31,8 @@ export function checkedDomains(
 }
 
 /**
- * Several files may tell of the same domain only where that is allowed (`MERGE_DOMAIN_CONFIG` of the reference): then their descriptors
- * are joined in order. A descriptor that two of them have is a mistake either way.
+ * Several files may define the same domain only if that is enabled (`MERGE_DOMAIN_CONFIG` of the reference); their descriptors are then
+ * concatenated. A descriptor defined twice is a mistake either way.
  */
 function joinDomains(given: readonly GivenDomain[], { merge }: { merge: boolean }, mistakes: Mistakes): Domain[] {
   const joined = new Map<string, { descriptors: Descriptor[]; seen: Set<string>; from: string }>();
@@ -62,7 +60,7 @@ function joinDomains(given: readonly GivenDomain[], { merge }: { merge: boolean 
   return Array.from(joined, ([domain, { descriptors }]) => ({ domain, descriptors }));
 }
 
-/** Each is a rule in memory, of about two kilobytes. */
+/** Each limit is a rule in memory, of about two kilobytes. */
 const MOST_LIMITS = 250_000;
 
 function checkTree(tree: LimitTree, mistakes: Mistakes): void {
@@ -72,8 +70,8 @@ function checkTree(tree: LimitTree, mistakes: Mistakes): void {
 }
 
 /**
- * Checks by the rule table whether an algorithm's numbers fit it. A unit and a count always do, and most limits have nothing else: a
- * control plane may send a hundred thousand, and requests wait meanwhile.
+ * Checks extra numbers against the algorithm's schema. Most limits have only a unit and a count, which are always valid; skipping them
+ * matters, as a control plane may send a hundred thousand while requests wait.
  */
 function checkNumbers({ limits }: LimitTree, mistakes: Mistakes): void {
   for (const placed of limits) {

@@ -27,7 +27,7 @@ const hitsAddend = fc.integer({ min: 0, max: 0xffff_ffff });
 const requestOf = (descriptor: fc.Arbitrary<object>) =>
   fc.record({ domain: anyText, descriptors: fc.array(descriptor, { maxLength: 3 }), hitsAddend });
 
-/** As the long way sees it: absent fields have their defaults by the prototype. */
+/** The same as protobufjs decodes it: absent fields get their defaults from the prototype. */
 function readByProtobufjs(bytes: Buffer): object | undefined {
   try {
     const { domain, descriptors, hitsAddend: hits } = type.decode(bytes) as unknown as Seen;
@@ -61,7 +61,7 @@ function seen({ domain, descriptors, hitsAddend: hits }: Seen): object {
   };
 }
 
-test("reads requests of entries and hits as protobufjs does", () => {
+test("requests with entries and hits decode exactly as with protobufjs", () => {
   fc.assert(
     fc.property(requestOf(plainDescriptor), (given) => {
       const bytes = Buffer.from(type.encode(given).finish());
@@ -73,7 +73,7 @@ test("reads requests of entries and hits as protobufjs does", () => {
   );
 });
 
-test("leaves every request with more in it to protobufjs", () => {
+test("any request with other fields is left to protobufjs", () => {
   fc.assert(
     fc.property(requestOf(anyDescriptor), (given) => {
       const bytes = Buffer.from(type.encode(given).finish());
@@ -87,7 +87,7 @@ test("leaves every request with more in it to protobufjs", () => {
   );
 });
 
-test("never reads what protobufjs would not, nor otherwise, from bytes that were cut, changed or made up", () => {
+test("truncated, mutated or random bytes are never accepted where protobufjs fails, nor read differently", () => {
   let read = 0;
   const damaged = fc.tuple(requestOf(anyDescriptor), fc.nat(), fc.nat(), fc.integer({ min: 0, max: 255 }));
   const check = (bytes: Buffer): void => {

@@ -10,7 +10,7 @@ const domainOf = (text: string) => {
   return outcome.domains[0]!;
 };
 
-test("what control planes emit is taken: null limits, upper-case units, empty values, a name at the top", () => {
+test("the output of control planes is accepted: null limits, upper-case units, empty values, a name at the top", () => {
   const { descriptors } = domainOf(`
 name: emitted
 domain: d
@@ -96,7 +96,7 @@ test.each([
   expect((outcome as { mistakes: string[] }).mistakes.join("\n")).toContain(message);
 });
 
-/** Each written as a plain scalar; what envoyproxy/ratelimit reads, or undefined where it refuses the file. */
+/** Each as a plain scalar, with what envoyproxy/ratelimit reads; undefined if it refuses the file. */
 test.each([
   ["00123", "00123"],
   ["0x1F", "0x1F"],
@@ -138,7 +138,7 @@ test.each([
   expect("domains" in outcome ? outcome.domains[0]!.descriptors[0]!.limit!.requestsPerUnit : undefined).toBe(count);
 });
 
-test("YAML 1.1's words for true and false are understood where a flag stands", () => {
+test("flags accept YAML 1.1's words for true and false", () => {
   const { descriptors } = domainOf(
     "domain: d\ndescriptors: [{ key: a, shadow_mode: yes }, { key: b, quota_mode: On }, { key: c, shadow_mode: off }]",
   );
@@ -195,7 +195,7 @@ describe("several files of one domain", () => {
   });
 });
 
-test("more limits than the memory is meant for are a mistake", () => {
+test("too many limits for the memory are a mistake", () => {
   const [limited] = domainOf("domain: d\ndescriptors: [{ key: k, rate_limit: { unit: day } }]").descriptors;
   const descriptors = Array.from({ length: 250_001 }, (_, i) => ({ ...limited!, value: `v${i}` }));
   expect(checkedDomains([{ domain: { domain: "d", descriptors }, from: "a" }], { merge: false })).toEqual({
@@ -203,7 +203,7 @@ test("more limits than the memory is meant for are a mistake", () => {
   });
 });
 
-test("all mistakes of a file are told at once", () => {
+test("all mistakes of a file are reported at once", () => {
   const outcome = parseDomains("domain: ''\ndescriptors: [{ key: '' }, { key: a, rate_limit: { unit: x } }]");
   expect((outcome as { mistakes: string[] }).mistakes).toHaveLength(3);
 });

@@ -1,7 +1,7 @@
 /**
- * envoyproxy/ratelimit's configuration, as its YAML files and its xDS resources write it: domains, descriptors, limits.
- * In: the text of a file, or a resource as a plain object. Out: domains, or every mistake with its path. The keys and what is refused are
- * those of the reference implementation; `rate_limit` additionally takes an `algorithm` with its numbers, as rules do.
+ * Parses envoyproxy/ratelimit's configuration, from YAML files or xDS resources: domains, descriptors, limits.
+ * In: the text of a file, or a resource as a plain object. Out: domains, or every mistake with its path. Keys and refusals match the
+ * reference implementation; `rate_limit` additionally accepts an `algorithm` with its numbers, as in rules.
  */
 import { Mistakes } from "./mistakes.js";
 import {
@@ -17,34 +17,34 @@ import {
 } from "./yaml-values.js";
 
 export interface Limit {
-  /** The limit's own name, which `replaces` of another may list. */
+  /** The limit's own name, which another's `replaces` may list. */
   readonly name: string | undefined;
   readonly replaces: readonly string[];
   readonly unlimited: boolean;
   readonly requestsPerUnit: number;
-  /** "" where `window` or an algorithm without one stands in its place. */
+  /** "" if the limit has a `window` instead, or an algorithm without one. */
   readonly unit: Unit | "";
-  /** Whether `is_negative_hits` gives back hits of this limit. */
+  /** Whether `is_negative_hits` may give hits back to this limit. */
   readonly negativeHits: boolean;
-  /** Whether refused hits are counted too; absent: those that a descriptor carries are. */
+  /** Whether refused hits are counted too; absent: only those that a descriptor carries are. */
   readonly countRefused: boolean | undefined;
-  /** Fields that only Sluice understands: algorithm, window and other numbers, under the names that rules have. */
+  /** Sluice extensions (algorithm, window and other numbers), under their names in rules. */
   readonly extra: Readonly<Record<string, unknown>>;
 }
 
 export interface Descriptor {
   readonly key: string;
-  /** "" fits every value. */
+  /** "" matches every value. */
   readonly value: string;
   readonly limit: Limit | undefined;
   readonly shadow: boolean;
   readonly quota: boolean;
-  /** One counter for all values that the wildcard fits. */
+  /** One counter shared by all values that match the wildcard. */
   readonly shareThreshold: boolean;
-  /** Whether metrics under the reference's names tell the values of requests apart: at every level, or at this one. */
+  /** Whether metrics under the reference's names include request values: for every level, or for this one. */
   readonly detailedMetric: boolean;
   readonly valueToMetric: boolean;
-  /** Passed on in the dynamic metadata of responses. */
+  /** Forwarded in the dynamic metadata of responses. */
   readonly metadata: Readonly<Record<string, unknown>> | undefined;
   readonly descriptors: readonly Descriptor[];
 }
@@ -56,7 +56,7 @@ export interface Domain {
 
 export type Unit = "second" | "minute" | "hour" | "day" | "week" | "month" | "year";
 
-/** In seconds. A month has 30 days and a year 365 in the reference implementation; windows are aligned to the epoch. */
+/** In seconds. As in the reference implementation, a month has 30 days, a year has 365, and windows are aligned to the epoch. */
 export const unitSeconds: Readonly<Record<Unit, number>> = {
   second: 1,
   minute: 60,
@@ -89,7 +89,7 @@ const limitKeys = new Set([
   "negative_hits",
   "count_refused",
 ]);
-/** The numbers of a rule, in the spelling of this file and in the rule's. */
+/** Extra numbers: their spelling in this file, and in rules. */
 const extraKeys: ReadonlyMap<string, string> = new Map([
   ["window", "window"],
   ["algorithm", "algorithm"],
@@ -119,7 +119,7 @@ export function parseDomains(text: string): Outcome {
   return readAll(yaml.documents.map((content, i) => ({ content, at: several ? `document ${i + 1}: ` : "" })));
 }
 
-/** The resources of a control plane, each under its name. */
+/** Reads a control plane's resources, each under its name. */
 export function readResources(resources: readonly { name: string; content: unknown }[]): Outcome {
   return readAll(resources.map(({ name, content }) => ({ content, at: `${JSON.stringify(name)}: ` })));
 }
@@ -155,7 +155,7 @@ function readList(value: unknown, path: string, report: Report, depth: number): 
   return descriptors;
 }
 
-/** `seen`: descriptors of the same list that came before; these are added. */
+/** `seen`: earlier descriptors of the same list; the new ones are added to it. */
 export function duplicatesIn(
   descriptors: readonly Descriptor[],
   seen = new Set<string>(),
@@ -202,7 +202,7 @@ function readMetadata(value: unknown, path: string, report: Report): Descriptor[
 }
 
 function readLimit(value: unknown, path: string, report: Report): Limit | undefined {
-  // Control planes write null for "none".
+  // Control planes emit null for "none".
   if (isNull(value)) return undefined;
   const mapping = mappingAt(value, path, new Set([...limitKeys, ...extraKeys.keys()]), report);
   const extra: Record<string, unknown> = {};
@@ -279,7 +279,7 @@ function mappingAt(value: unknown, path: string, known: ReadonlySet<string>, rep
   return value;
 }
 
-/** A number or a boolean is the text that was written, as in the reference; a number with a fraction is refused there and here. */
+/** As in the reference, a number or boolean is read as its source text; a number with a fraction is refused there and here. */
 function textAt(mapping: Mapping, name: string, path: string, report: Report): string {
   const value = mapping[name];
   if (isNull(value)) return "";
@@ -300,7 +300,7 @@ function flagAt(mapping: Mapping, name: string, path: string, report: Report): b
   return flag ?? false;
 }
 
-/** For messages: as it was written, in bounds. */
+/** For messages: the source text, truncated. */
 function spelled(value: unknown): string {
   const text = value instanceof Plain ? value.text : (JSON.stringify(nativeOf(value)) ?? "nothing");
   return text.length <= 60 ? text : `${text.slice(0, 60)}…`;

@@ -13,7 +13,7 @@ const request = {
 const asked = (metadata: unknown, allowed = true) =>
   ({ limit: { kind: "placed", placed: { metadata } }, check: { allowed } }) as unknown as Asked;
 
-test("descriptors are described as the reference does, with a limit that the request brings and its own hits", () => {
+test("descriptors are described as in the reference, including request limits and their own hits", () => {
   expect(metadataOf(request, [])).toEqual({
     domain: "d",
     descriptors: [{ entries: ["user=42"], limit: "requests_per_unit:5 unit:MINUTE", hitsAddend: 3 }],
@@ -21,7 +21,7 @@ test("descriptors are described as the reference does, with a limit that the req
   expect(metadataOf({ ...request, hitsAddend: 2 }, [])).toMatchObject({ hitsAddend: 2 });
 });
 
-test("metadata of the descriptors that passed is merged, the first to name a field wins", () => {
+test("metadata of the descriptors that passed is merged; the first to set a field wins", () => {
   const merged = metadataOf(request, [
     asked({ plan: "free", nested: { a: 1 } }),
     asked({ plan: "paid", nested: { a: 2, b: 3 } }),

@@ -1,6 +1,6 @@
 /**
- * Dynamic metadata of a response, in the shape of envoyproxy/ratelimit: the domain, the descriptors, and the metadata that the files give
- * to those that passed. And the lease, where a request holds a place: by it Envoy gives the place back.
+ * Dynamic metadata of a response, in envoyproxy/ratelimit's format: the domain, the descriptors, and the configured metadata of those that
+ * passed. Plus the lease, if the request holds a place: Envoy releases the place with it.
  */
 import { type RateLimitDescriptor, type RateLimitRequest, unitNames } from "./rate-limit-messages.js";
 import type { Asked } from "./should-rate-limit.js";
@@ -31,7 +31,7 @@ function describe({ entries, limit, hitsAddend }: RateLimitDescriptor): Fields {
   };
 }
 
-/** Existing values win; mappings are merged. */
+/** Existing values win; mappings are merged recursively. */
 function merge(into: Fields, from: Readonly<Fields>): void {
   for (const [name, value] of Object.entries(from)) {
     const there = Object.hasOwn(into, name) ? into[name] : undefined;

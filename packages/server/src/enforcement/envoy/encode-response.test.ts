@@ -36,7 +36,7 @@ const response = fc.record(
 const root = loadProto(["envoy/service/ratelimit/v3/rls.proto"]);
 const type = root.lookupType("envoy.service.ratelimit.v3.RateLimitResponse");
 
-test("writes the bytes that protobufjs writes, whatever the numbers and texts", () => {
+test("the bytes equal protobufjs's for any numbers and strings", () => {
   fc.assert(
     fc.property(response, (given) => {
       const theirs = Buffer.from(type.encode(given).finish());

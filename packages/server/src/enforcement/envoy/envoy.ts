@@ -1,7 +1,4 @@
-/**
- * Envoy's side of the service, put together: its files, the limits that its requests bring, and the decision function that gRPC and
- * `/json` share.
- */
+/** Assembles the Envoy integration: its configuration, limits carried by requests, and the decision function shared by gRPC and `/json`. */
 import type { Limiter, Rule } from "sluice";
 import { runInSlices, type Sliced, Stride } from "sluice/internal";
 import type { Log } from "../../log.js";
@@ -32,7 +29,7 @@ export async function startEnvoy(options: {
   /** Absent without --envoy-xds. */
   xds: XdsOptions | undefined;
   answers: AnswerOptions;
-  /** Whether the quota service is served. */
+  /** Whether the RLQS quota service is served. */
   quotas: boolean;
   /** Present with --envoy-metrics. */
   counts: ReferenceMetrics | undefined;
@@ -47,7 +44,7 @@ export async function startEnvoy(options: {
     options.counts?.note(outcome === "loaded" ? "config_load_success" : "config_load_error");
   };
   metrics.addCounters(options.counts?.metrics() ?? []);
-  // Rules before tree: a descriptor that finds its limit must find the limit's rule in force.
+  // Rules before tree: a limit found in the tree must have its rule in force already.
   let tree: LimitTree | undefined;
   const apply = async (next: LimitTree): Promise<void> => {
     await rules.setEnvoy(await runInSlices(makingRules(next)));
@@ -95,7 +92,7 @@ function quotaService({ limiter, metrics, log }: { limiter: Limiter; metrics: Me
   return quotas;
 }
 
-/** Loaded only where limits come from a control plane. */
+/** Loaded only if limits come from a control plane. */
 async function openXds(options: Parameters<StartXds>[0]): ReturnType<StartXds> {
   const { startXds } = await import("./xds/xds.js");
   return await startXds(options);

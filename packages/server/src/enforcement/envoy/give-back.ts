@@ -1,21 +1,21 @@
 /**
- * Gives back for Envoy: places, by the lease that it was given for them, and hits (`is_negative_hits`), where a limit allows that.
+ * Releases concurrency places for Envoy by their lease, and gives hits back (`is_negative_hits`) to limits that allow it.
  *
- * A response that holds places carries their lease as dynamic metadata; Envoy puts it into a descriptor when the stream is done. So only a
- * stream that was admitted gives back, once, what it holds itself, and only a client that knows the lease can.
- * Negative hits name neither stream nor charge: any client of the port could empty a counter with them. They are honoured only for limits
- * that say so, give back at most what the counter holds, and are never passed on to Sluice's own rules.
+ * A response that holds places carries their lease as dynamic metadata; Envoy sends it back in a descriptor when the stream is done. So
+ * only an admitted stream can release, once, what it holds, because only its client knows the lease.
+ * Negative hits identify neither stream nor charge: any client of the port could empty a counter with them. They are honoured only for
+ * limits that opt in, give back at most what the counter holds, and never apply to Sluice's own rules.
  */
 import { type CheckPart, type Lease, type Limiter, SluiceError } from "sluice";
 import type { RateLimitDescriptor, RateLimitRequest } from "./rate-limit-messages.js";
 import type { Asked } from "./should-rate-limit.js";
 
-/** The key of the descriptor entry that holds a lease, and the name of it in the metadata of a response. */
+/** The key of the descriptor entry that carries a lease; also its name in a response's metadata. */
 export const LEASE_ENTRY = "sluice_lease";
 
 /**
- * `unknown`: a lease that was given back before, has ended, or never was one. `ignored`: negative hits on a limit that takes none.
- * `abandoned`: Envoy left before it received the lease.
+ * `unknown`: the lease was released before, has expired, or never existed. `ignored`: negative hits on a limit that does not accept them.
+ * `abandoned`: Envoy disconnected before it received the lease.
  */
 export type GivenBackOutcome = "released" | "unknown" | "given-back" | "ignored" | "abandoned";
 
@@ -28,13 +28,13 @@ export function leaseOf({ entries }: RateLimitDescriptor): string | undefined {
   return entries.find(({ key }) => key === LEASE_ENTRY)?.value;
 }
 
-/** Frees the places of a call whose client has gone: its lease is known here only. */
+/** Frees the places of a call whose client has gone: nobody else knows the lease. */
 export function abandon(lease: Lease, { onGivenBack }: Pick<GiveBackOptions, "onGivenBack">): void {
   onGivenBack("abandoned");
   void lease.release().catch(() => undefined);
 }
 
-/** The leases that the request gives back. */
+/** Releases the leases that the request carries. */
 export async function releaseLeases(
   { descriptors }: RateLimitRequest,
   { limiter, onGivenBack }: GiveBackOptions,
@@ -47,7 +47,7 @@ export async function releaseLeases(
   return leases;
 }
 
-/** The parts that give back do so now, and are then only looked at, as are those that may not. */
+/** Gives back right away, and makes those parts, and parts that may not give back, cost nothing in the decision. */
 export async function giveBackParts(
   charged: readonly Asked[],
   parts: CheckPart[],
@@ -62,13 +62,13 @@ export async function giveBackParts(
     onGivenBack(given ? "given-back" : "ignored");
     parts[i + 1] = { ...part, cost: 0 };
   }
-  // A request that only gives back does not ask for anything under Sluice's own rules.
+  // A request that only gives back must not be charged under Sluice's own rules either.
   if (charged.length > 0 && charged.every(({ descriptor }) => descriptor.isNegativeHits)) {
     parts[0] = { ...parts[0]!, cost: 0 };
   }
 }
 
-/** While the store is away nothing can be given back, and a lease that is none is no reason to fail: the caller cannot mend either. */
+/** While the store is down nothing can be given back, and an unknown lease is no reason to fail: the caller can fix neither. */
 async function orFalse(work: () => Promise<boolean>): Promise<boolean> {
   try {
     return await work();

@@ -1,9 +1,7 @@
-/**
- * Bounds of a gRPC peer: the time to send a call. A call that was never sent whole has no deadline of its own unless its client gave one.
- */
+/** A deadline for sending a call: without it, a call that never completes would live forever unless its client set a deadline. */
 import { ResponderBuilder, ServerInterceptingCall, type ServerInterceptor, status } from "@grpc/grpc-js";
 
-/** Ends calls whose client has not sent them whole in time. `endless`: the paths of streams that are never whole. */
+/** Ends calls that the client has not sent completely in time. `endless`: paths of streaming calls that never complete. */
 export function sendDeadline(withinMs: number, endless: readonly string[] = []): ServerInterceptor {
   return (method, call) => {
     if (endless.includes(method.path)) return call as unknown as ServerInterceptingCall;

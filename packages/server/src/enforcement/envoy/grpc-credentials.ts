@@ -1,6 +1,4 @@
-/**
- * TLS under grpc-js: certificates that are renewed under way.
- */
+/** TLS for grpc-js, with certificates that are reloaded at run time. */
 import { ServerCredentials } from "@grpc/grpc-js";
 import { serverOptions, type TlsFiles } from "../../http/tls-files.js";
 
@@ -8,7 +6,7 @@ export function credentialsOf(tls: TlsFiles | undefined): ServerCredentials {
   return tls === undefined ? ServerCredentials.createInsecure() : new RenewedCredentials(tls);
 }
 
-/** grpc-js has credentials that watch files, but (1.14) takes the certificate for the authority; these follow ours. */
+/** grpc-js has credentials that watch files, but (1.14) they use the certificate as the CA; these follow our `TlsFiles`. */
 class RenewedCredentials extends ServerCredentials {
   constructor(tls: TlsFiles) {
     const { requestCert, rejectUnauthorized, ...context } = serverOptions(tls.current);

@@ -1,6 +1,6 @@
 /**
- * grpc-js as the carrier of the calls (`--grpc-transport grpc-js`): slower by far, and the library that most Node services use.
- * It keeps some of what we need to itself: its HTTP/2 servers are reached through a private field.
+ * grpc-js as the gRPC transport (`--grpc-transport grpc-js`): far slower, but the library that most Node services use.
+ * Its HTTP/2 servers are reached through a private field, as it does not expose them.
  */
 import type { Http2Server, ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";
@@ -12,7 +12,7 @@ import type { Transport, TransportOptions } from "./grpc-server.js";
 import { HalfSentCalls } from "./half-sent-calls.js";
 import { QUOTA_PATH } from "./quota/quota-messages.js";
 
-/** Each that is under way holds memory; more wait at the client until one ends. */
+/** Each call in flight holds memory; further calls wait at the client. */
 const MOST_CALLS_PER_CONNECTION = 1_000;
 
 export function openGrpcJs({ tls, sendWithinMs, mostMessageBytes, halfSent: bounds }: TransportOptions): Transport {
@@ -22,7 +22,7 @@ export function openGrpcJs({ tls, sendWithinMs, mostMessageBytes, halfSent: boun
     "grpc.keepalive_timeout_ms": 20_000,
     "grpc.max_concurrent_streams": MOST_CALLS_PER_CONNECTION,
     interceptors: [sendDeadline(sendWithinMs, [QUOTA_PATH])],
-    // Statistics per call that have no reader here; metrics count the requests.
+    // Turns off per-call statistics that nothing here reads.
     "grpc.enable_channelz": 0,
   });
   const injector = server.createConnectionInjector(credentialsOf(tls));
@@ -38,7 +38,7 @@ export function openGrpcJs({ tls, sendWithinMs, mostMessageBytes, halfSent: boun
     },
     async drain({ timeoutMs }) {
       if (tls === undefined) await announceEnds(sessionsOf(server), sockets);
-      // Without channelz grpc-js forgets its sessions, and a forced end of its own would wait for clients that never read.
+      // Without channelz grpc-js does not track its sessions, so its forced shutdown would wait for clients that never read.
       const insist = setTimeout(() => {
         for (const socket of sockets) socket.destroy();
       }, timeoutMs);
@@ -49,7 +49,7 @@ export function openGrpcJs({ tls, sendWithinMs, mostMessageBytes, halfSent: boun
   };
 }
 
-/** A session does not let its socket be written to: it is found by its port. */
+/** An HTTP/2 session does not expose its raw socket, so match them by remote address and port. */
 async function announceEnds(sessions: readonly ServerHttp2Session[], sockets: Iterable<Socket>): Promise<void> {
   const nameOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;
   const byName = new Map(Array.from(sockets, (socket) => [nameOf(socket), socket]));

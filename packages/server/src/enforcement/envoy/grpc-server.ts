@@ -1,6 +1,6 @@
 /**
  * The gRPC server: Envoy's rate limit and quota services, health, reflection.
- * Protos are read when it starts (see proto/README.md). A message that is no protobuf is the caller's mistake and answered as such.
+ * Loads the proto files at startup (see proto/README.md). A message that is not valid protobuf is reported as the caller's mistake.
  */
 import type { Socket } from "node:net";
 import type { Server, ServerUnaryCall, sendUnaryData } from "@grpc/grpc-js";
@@ -33,17 +33,17 @@ interface GrpcServerOptions extends AccessOptions {
   /** How long a client may take to send a call. */
   readonly sendWithinMs?: number;
   readonly mostConnections?: number;
-  /** How many calls at once a connection is told to make. */
+  /** Advertised concurrent streams per connection. */
   readonly mostStreams?: number;
   readonly halfSent?: HalfSentBounds;
-  /** Absent: ours. */
+  /** Absent: our own transport. */
   readonly openTransport?: OpenTransport | undefined;
 }
 
-/** What carries the calls: HTTP/2 of our own, or grpc-js. */
+/** Carries the calls: our own HTTP/2, or grpc-js. */
 export interface Transport extends Pick<Server, "addService"> {
   injectConnection(socket: Socket): void;
-  /** Tells clients to go elsewhere (GOAWAY), answers calls under way, then closes. */
+  /** Graceful shutdown: sends GOAWAY, answers calls in flight, closes. */
   drain(options: { timeoutMs: number }): Promise<void>;
 }
 
@@ -51,7 +51,7 @@ export interface TransportOptions {
   readonly tls: TlsFiles | undefined;
   readonly sendWithinMs: number;
   readonly mostMessageBytes: number;
-  /** How many calls at once a connection is told to make; by default the bound of the transport. */
+  /** Advertised concurrent streams per connection; by default the transport's bound. */
   readonly mostStreams?: number | undefined;
   readonly halfSent?: HalfSentBounds | undefined;
   readonly log: Log;
@@ -60,23 +60,23 @@ export interface TransportOptions {
 export type OpenTransport = (options: TransportOptions) => Transport;
 
 export interface GrpcServer {
-  /** Serves the connections of a port of ours, for grpc-js gives its own no bound. */
+  /** Serves the connections of one of our ports, because grpc-js cannot bound those of its own. */
   serve(port: Port): void;
-  /** Tells health checkers to look elsewhere. Calls are still answered. */
+  /** Lame duck: health checks report NOT_SERVING. Calls are still answered. */
   turnAway(): void;
-  /** Takes no more connections, tells clients to go elsewhere (GOAWAY), answers calls under way, then closes. */
+  /** Graceful shutdown: stops accepting, sends GOAWAY, answers calls in flight, closes. */
   drain(options: { timeoutMs: number }): Promise<void>;
 }
 
 const HEALTH_NAMES = ["", "ratelimit"];
 /**
- * Values of descriptors are the client's own, and an error lets its request pass where Envoy fails open: no client may get through by a long header.
- * Envoy takes 60 KiB of headers; this holds them in 17 descriptors.
+ * Descriptor values are client-controlled, and an Envoy that fails open lets a request pass on an error: a client must not get through by a
+ * long header. Envoy accepts 60 KiB of headers; this fits them into 17 descriptors.
  */
 const MOST_MESSAGE_BYTES = 2 ** 20;
-/** An Envoy opens one connection for each of its threads. */
+/** Envoy opens one connection per worker thread. */
 const MOST_CONNECTIONS = 4_096;
-/** As on HTTP: a check is small, and its sender needs milliseconds. */
+/** As on HTTP: a check is small and takes milliseconds to send. */
 const SEND_WITHIN_MS = 10_000;
 
 export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
@@ -120,6 +120,7 @@ function openOwn({ tls, log, ...bounds }: TransportOptions): Transport {
     ...bounds,
     tls: tls && serverOptions(tls.current),
     onMistake: (mistake) => log.debug("a gRPC connection ended by a mistake of its client", { mistake }),
+    onFailure: (error) => log.error("a gRPC call failed", { error: String(error), stack: (error as Error)?.stack }),
   });
   tls?.onChange((renewed) => transport.renewCertificate(renewed));
   return transport;
@@ -175,7 +176,7 @@ function answerCalls(options: GrpcServerOptions): (call: Call, done: Done) => vo
         done(null, response.bytes as unknown as RateLimitResponse);
         return;
       }
-      // Envoy gave up waiting, or its client did: no later call will give the places back.
+      // Envoy, or its client, has given up: no later call will release the places.
       if (call.cancelled) response.abandon?.();
       const allowed = response.overallCode === codes.ok;
       observer.answered({ allowed, matched: hasLimit(response) }, arrival);

@@ -1,16 +1,16 @@
-/**
- * The budget for messages that are not whole, held over the streams of grpc-js (`grpc/message-budget.ts` says why).
- */
+/** Applies the budget for incomplete messages to grpc-js streams (see `grpc/message-budget.ts` for the reasons). */
 import { constants, type Http2Server, type Http2Session, type ServerHttp2Stream } from "node:http2";
 import { type HalfSentBounds, MessageBudget, type Peer } from "../../grpc/message-budget.js";
 
-/** Of a gRPC message: a flag, and its length. */
+/** gRPC message prefix: a flag and the length. */
 const PREFIX_BYTES = 5;
 
-/** Follows the messages of a stream by the length that stands in front of each. */
+/** Tracks the messages of a stream by their length prefixes. */
 class MessageLength {
-  /** Bytes of the present message that have not come. */
+  /** Bytes of the current message still to come. */
   missing = 0;
+  /** Number of messages that have started. */
+  begun = 0;
   readonly #prefix = Buffer.alloc(PREFIX_BYTES);
   #prefixBytes = 0;
 
@@ -26,6 +26,7 @@ class MessageLength {
       if (this.#prefixBytes < PREFIX_BYTES) continue;
       this.#prefixBytes = 0;
       this.missing = this.#prefix.readUInt32BE(1);
+      this.begun++;
     }
   }
 }
@@ -62,12 +63,13 @@ export class HalfSentCalls {
     }
     const message = new MessageLength();
     stream.on("data", (chunk: Buffer) => {
-      const before = message.missing;
+      const before = message.begun;
       message.read(chunk);
       if (message.missing === 0 || isOver) {
         release();
         release = () => undefined;
-      } else if (before === 0) {
+      } else if (message.begun > before) {
+        // Also when it starts in the chunk that ends another message.
         release();
         const { missing: bytes } = message;
         release = this.#budget.reserve({ peer, bytes, pause: () => stream.pause(), resume: () => stream.resume() });

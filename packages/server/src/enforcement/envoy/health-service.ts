@@ -1,6 +1,6 @@
 /**
- * `grpc.health.v1.Health`: the service for health checkers. Unregistered names are unknown, and nothing is kept for them: a watcher of one
- * gets that answer, and holds its own call only.
+ * `grpc.health.v1.Health`. Names that are not registered are reported as unknown and not stored: a watcher of one gets that answer, and
+ * holds only its own call.
  */
 import type { Server, ServerUnaryCall, ServerWritableStream, sendUnaryData } from "@grpc/grpc-js";
 import { grpcCodes } from "../../grpc/statuses.js";
@@ -19,22 +19,22 @@ const malformed = { code: grpcCodes.invalidArgument, details: "the message is no
 
 export class HealthService {
   readonly #names: readonly string[];
-  /** With whether its service is known. */
+  /** Open watches, with whether the watched service is known. */
   readonly #watching = new Map<ServerWritableStream<Asked, Answer>, boolean>();
   #status: Status = statuses.serving;
 
-  /** `names`: of services; `""` stands for the server. */
+  /** `names` of the services; `""` stands for the whole server. */
   constructor(names: readonly string[]) {
     this.#names = names;
   }
 
-  /** Sends health checkers elsewhere. */
+  /** Reports NOT_SERVING from now on. */
   turnAway(): void {
     this.#status = statuses.notServing;
     for (const [call, isKnown] of this.#watching) if (isKnown) call.write({ status: this.#status });
   }
 
-  /** Ends the calls that would otherwise never end. */
+  /** Ends watches, which would otherwise never end. */
   endWatches(): void {
     for (const call of this.#watching.keys()) call.end();
     this.#watching.clear();
@@ -73,8 +73,9 @@ export class HealthService {
       return;
     }
     const isKnown = this.#names.includes(call.request.service);
-    call.write({ status: isKnown ? this.#status : statuses.serviceUnknown });
+    // Register before writing: if this watch is one too many for its connection, the write ends the call.
     this.#watching.set(call, isKnown);
     call.on("cancelled", () => this.#watching.delete(call));
+    call.write({ status: isKnown ? this.#status : statuses.serviceUnknown });
   }
 }

@@ -1,6 +1,6 @@
 /**
- * `POST /json` of envoyproxy/ratelimit: the same request and response in proto3 JSON, whatever `Content-Type` it has. 200 or 429 by the
- * overall code, 400 for what cannot be read, unknown fields included.
+ * envoyproxy/ratelimit's `POST /json`: the same request and response as proto3 JSON, with any `Content-Type`. 200 or 429 by the overall
+ * code, 400 for malformed input, including unknown fields.
  */
 import type { FastifyInstance } from "fastify";
 import { SluiceError } from "sluice";
@@ -20,11 +20,11 @@ import {
 import { type ShouldRateLimit, Undecided } from "./should-rate-limit.js";
 import { plainStruct } from "./struct-message.js";
 
-/** Of a request: 32 bits. */
+/** A request's hits are 32 bits. */
 const MOST_HITS = 2 ** 32 - 1;
 const descriptorFields = ["entries", "limit", "hitsAddend", "isNegativeHits"];
 
-/** In proto3 JSON every field may be null, which is its default. */
+/** In proto3 JSON, null stands for a field's default. */
 const nullable = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 const entry = Type.Object({ key: nullable(Type.String()), value: nullable(Type.String()) });
 const rateLimitRequest = Type.Object(
@@ -61,7 +61,8 @@ export function registerEnvoyJson(
           body: rateLimitRequest,
           response: { 200: rateLimitResponse, 429: rateLimitResponse },
         },
-        // The schemas only describe: proto3 JSON takes more spellings than a schema tells, and answers are not cut to their shape.
+        // The schemas are documentation only: proto3 JSON allows more spellings than a schema can express, and responses are not filtered
+        // by them.
         validatorCompiler: () => (value: unknown) => ({ value }),
         serializerCompiler: () => JSON.stringify,
       },
@@ -81,7 +82,7 @@ export function registerEnvoyJson(
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** proto3 JSON: names in camel case or as the proto has them, 64 bits as text or number, null as absent. */
+/** Accepts proto3 JSON: names in camelCase or as in the proto, 64-bit integers as string or number, null as absent. */
 function requestFromJson(body: unknown): RateLimitRequest {
   const request = objectAt(body, "body", ["domain", "descriptors", "hitsAddend"]);
   const descriptors = listAt(request.descriptors, "descriptors");
@@ -124,7 +125,7 @@ function responseToJson(response: RateLimitResponse): Json {
   };
 }
 
-/** Defaults are left out, as proto3 JSON does. */
+/** Omits defaults, as proto3 JSON does. */
 function statusToJson({ code, currentLimit, limitRemaining, durationUntilReset }: DescriptorStatus): Json {
   return {
     code: codeNames[code],
@@ -144,7 +145,7 @@ function expected(path: string, what: string): SluiceError {
   return new SluiceError("invalid-request", `${path}: expected ${what}`);
 }
 
-/** The fields by their names in camel case. One that the message does not have, or that came in both spellings, is a mistake. */
+/** Returns the fields by camelCase name. An unknown field, or one given in both spellings, is a mistake. */
 function objectAt(value: unknown, path: string, names: readonly string[]): Json {
   if (typeof value !== "object" || value === null || Array.isArray(value)) throw expected(path, "an object");
   const fields: Record<string, unknown> = {};

@@ -9,7 +9,7 @@ function domainsOf(text: string): Domain[] {
   return outcome.domains;
 }
 
-test("domains come back as they were: depths, flags, limits, metadata, any text", () => {
+test("domains survive the round trip: depths, flags, limits, metadata, any text", () => {
   const domains = domainsOf(`
 domain: "a\\nb"
 descriptors:
@@ -32,7 +32,7 @@ domain: empty
   expect(runAtOnce(readingLines(writeLines(domains)))).toStrictEqual(domains);
 });
 
-test("many descriptors are many chunks, which are read with places to pause", () => {
+test("many descriptors become many chunks, and reading them yields in between", () => {
   const [limited] = domainsOf("domain: d\ndescriptors: [{ key: k, rate_limit: { unit: day } }]")[0]!.descriptors;
   const domains = [
     { domain: "d", descriptors: Array.from({ length: 10_000 }, (_, i) => ({ ...limited!, value: `v${i}` })) },
@@ -49,6 +49,6 @@ test("many descriptors are many chunks, which are read with places to pause", ()
     }
     pauses++;
   }
-  // At most 128 limits in one turn.
+  // At most 128 limits per slice.
   expect(pauses).toBeGreaterThanOrEqual(Math.floor(10_000 / 128));
 });

@@ -1,7 +1,7 @@
 /**
- * Domains as lines of text, for the way from the thread that reads a configuration to the thread that decides requests: that one reads a
- * hundred thousand of them in slices, while one message of objects would be copied in one go.
- * A line is a domain, or a descriptor with its depth below it. Nothing is validated here. Pure.
+ * Domains as lines of text, for the transfer from the config-reading thread to the deciding thread: the latter can parse a hundred thousand
+ * of them in slices, while a message of objects would be cloned in one go.
+ * Each line is a domain, or a descriptor with its depth. No validation here. Pure.
  */
 import { type Sliced, Stride } from "sluice/internal";
 import type { Descriptor, Domain, Limit } from "./descriptor-config.js";
@@ -13,7 +13,7 @@ type Line =
 const flags = { shadow: 1, quota: 2, shareThreshold: 4, detailedMetric: 8, valueToMetric: 16 } as const;
 const CHUNK_CHARACTERS = 32 * 1_024;
 
-/** UTF-8, each of whole lines. */
+/** UTF-8; each chunk consists of whole lines. */
 export function writeLines(domains: readonly Domain[]): Uint8Array[] {
   const chunks: Uint8Array[] = [];
   const encoder = new TextEncoder();
@@ -45,7 +45,7 @@ export function* readingLines(chunks: readonly Uint8Array[]): Sliced<Domain[]> {
   const stride = new Stride();
   const decoder = new TextDecoder();
   const domains: Domain[] = [];
-  /** By depth: the lists that are being filled. */
+  /** The lists being filled, by depth. */
   const open: Descriptor[][] = [];
   for (const chunk of chunks) {
     for (const text of decoder.decode(chunk).split("\n")) {
@@ -68,7 +68,7 @@ function descriptorOf(
   return {
     key,
     value,
-    // Absent fields are there again: objects of one shape are quick to read.
+    // Restores absent fields, so that all objects share one hidden class.
     limit: limit === null ? undefined : { ...limit, name: limit.name, countRefused: limit.countRefused },
     shadow: (bits & flags.shadow) !== 0,
     quota: (bits & flags.quota) !== 0,

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { parseDomains } from "./descriptor-config.js";
-import { counterOf, type LimitTree, limitTree } from "./limit-tree.js";
+import { counterOf, type Entry, type LimitTree, limitTree } from "./limit-tree.js";
 
 function treeOf(text: string): LimitTree {
   const outcome = parseDomains(text);
@@ -33,7 +33,7 @@ descriptors:
 `);
   const nameOf = (...entries: ReturnType<typeof entry>[]) => tree.find("d", entries)?.placed.limit.name;
 
-  test("the exact value first, then wildcards in the order of the file, then the bare key", () => {
+  test("the exact value first, then wildcards in file order, then the bare key", () => {
     expect(["abc", "abd", "b", ""].map((value) => nameOf(entry("k", value)))).toEqual([
       "exact",
       "first",
@@ -42,7 +42,7 @@ descriptors:
     ]);
   });
 
-  test("at the depth of its entries, no deeper and no less deep", () => {
+  test("at exactly the depth of its entries", () => {
     expect(nameOf(entry("k", "abc"), entry("user", "42"))).toBe("below");
     expect(nameOf(entry("k", "abc"), entry("user", "42"), entry("more", "1"))).toBeUndefined();
     expect(nameOf(entry("k", "b"), entry("user", "42"))).toBeUndefined();
@@ -55,7 +55,7 @@ descriptors:
     expect([tree.knows("d"), tree.knows("other")]).toEqual([true, false]);
   });
 
-  test("a value that matched exactly does not fall back to a wildcard whose next level fits", () => {
+  test("a value that matched exactly does not fall back to a wildcard, even if only that has the next level", () => {
     const nested = treeOf(`
 domain: d
 descriptors:
@@ -79,10 +79,44 @@ descriptors:
     const counter = (key: string, value: string) => tree.find("d", [entry(key, value)])!.counter;
     expect(counter("own", "a1")).not.toBe(counter("own", "a2"));
     expect(counter("shared", "a1")).toBe(counter("shared", "a2"));
-    expect(counter("shared", "a1")).not.toBe(counter("shared", "b1"));
+    // The other limit counts under its own name.
+    expect(tree.find("d", [entry("shared", "b1")])!.placed.limit.name).toBe("other");
   });
 
-  test("no two lists of entries share a counter, whatever characters they hold", () => {
+  test("a counter's name has only the values that the file leaves open; the rule id covers the rest", () => {
+    const tree = treeOf(`
+domain: d
+descriptors:
+  - { key: user, ${limit("one")} }
+  - { key: plan, value: gold, ${limit("none")} }
+  - key: plan
+    value: free
+    descriptors: [{ key: user, descriptors: [{ key: path, value: "/a*", ${limit("two")} }] }]
+`);
+    const counter = (...entries: Entry[]) => tree.find("d", entries)!.counter;
+    expect(counter(entry("user", "ann"))).toBe("ann");
+    expect(counter(entry("user", ""))).toBe("");
+    expect(counter(entry("plan", "gold"))).toBe("*");
+    const free = [entry("plan", "free"), entry("user", "ann"), entry("path", "/a*")] as const;
+    expect(counter(...free)).toBe('["ann","/a*"]');
+  });
+
+  test("different lists of open values of a limit never share a counter, whatever characters they contain", () => {
+    const tree = treeOf(`
+domain: d
+descriptors: [{ key: k, descriptors: [{ key: l, descriptors: [{ key: m, value: "*", ${limit("deep")} }] }] }]
+`);
+    const values = fc.tuple(fc.string(), fc.string(), fc.string());
+    const counter = ([k, l, m]: readonly string[]) =>
+      tree.find("d", [entry("k", k!), entry("l", l!), entry("m", m!)])!.counter;
+    fc.assert(
+      fc.property(values, values, (one, other) => {
+        expect(counter(one) === counter(other)).toBe(JSON.stringify(one) === JSON.stringify(other));
+      }),
+    );
+  });
+
+  test("different lists of entries never share a counter, whatever characters they contain", () => {
     const entries = fc.array(fc.record({ key: fc.string(), value: fc.string() }), { maxLength: 3 });
     fc.assert(
       fc.property(entries, entries, (one, other) => {

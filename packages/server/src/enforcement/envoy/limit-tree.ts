@@ -1,6 +1,6 @@
 /**
- * Finds the limit that a request's descriptor meets, as the reference implementation does: level by level, the exact value first, then
- * wildcards in the order of the file, then the bare key; the depth must be that of the entries. Pure.
+ * Looks up the limit for a request's descriptor, as the reference implementation does: level by level, the exact value first, then
+ * wildcards in file order, then the bare key; the depth must equal the number of entries. Pure.
  */
 import { runAtOnce, type Sliced, Stride } from "sluice/internal";
 import type { Descriptor, Domain, Limit } from "./descriptor-config.js";
@@ -12,13 +12,13 @@ export interface Entry {
   readonly value: string;
 }
 
-/** A limit where it stands in the configuration. */
+/** A limit with its position in the configuration. */
 export interface PlacedLimit {
   readonly limit: Limit;
   readonly domain: string;
-  /** Keys and values as the file writes them, from the outermost level: what tells this limit from all others. */
+  /** Keys and values as in the file, outermost first; identifies the limit. */
   readonly path: readonly Entry[];
-  /** Whether values share a counter at this level or above. */
+  /** Whether this level or one above shares its counter among values. */
   readonly shared: boolean;
   readonly shadow: boolean;
   readonly quota: boolean;
@@ -33,6 +33,8 @@ interface Level {
 }
 
 interface Node extends MetLevel {
+  /** Whether it matches values that the file does not list, each with its own counter. */
+  readonly isOpen: boolean;
   readonly placed: PlacedLimit | undefined;
   /** By key; empty at a leaf. */
   readonly next: ReadonlyMap<string, Level>;
@@ -40,9 +42,9 @@ interface Node extends MetLevel {
 
 export interface Found {
   readonly placed: PlacedLimit;
-  /** The entries that are counted by, joined so that no two lists look alike. */
+  /** Identifies the counter within its limit: the values left open by the file, joined unambiguously. */
   readonly counter: string;
-  /** Computed on demand: most services have no metrics under the reference's names. */
+  /** Lazy: most services have no metrics under the reference's names. */
   readonly metricKey: () => MetricKey;
 }
 
@@ -56,7 +58,7 @@ export function limitTree(domains: readonly Domain[], options: { allQuotas?: boo
   return runAtOnce(buildingLimitTree(domains, options));
 }
 
-/** `domains`: each once. */
+/** `domains` must be unique. */
 export function* buildingLimitTree(domains: readonly Domain[], { allQuotas = false } = {}): Sliced<LimitTree> {
   const stride = new Stride();
   const limits: PlacedLimit[] = [];
@@ -85,15 +87,15 @@ export class LimitTree {
 
   find(domain: string, entries: readonly Entry[]): Found | undefined {
     let levels = this.#domains.get(domain);
-    const counted: string[] = [domain];
+    const open: string[] = [];
     const met: Node[] = [];
     for (let i = 0; i < entries.length; i++) {
       const { key, value } = entries[i]!;
       const node = levels === undefined ? undefined : matchAt(levels.get(key), value);
       if (node === undefined) return undefined;
-      counted.push(key, node.sharesThreshold ? node.value : value);
+      if (node.isOpen) open.push(value);
       met.push(node);
-      if (i === entries.length - 1) return node.placed && foundAt(node.placed, { domain, entries, met, counted });
+      if (i === entries.length - 1) return node.placed && foundAt(node.placed, { domain, entries, met, open });
       levels = node.next;
     }
     return undefined;
@@ -102,21 +104,27 @@ export class LimitTree {
 
 function foundAt(
   placed: PlacedLimit,
-  made: { domain: string; entries: readonly Entry[]; met: readonly Node[]; counted: readonly string[] },
+  made: { domain: string; entries: readonly Entry[]; met: readonly Node[]; open: readonly string[] },
 ): Found {
   return {
     placed,
-    counter: JSON.stringify(made.counted),
+    counter: spellOpen(made.open),
     metricKey: () => metricKey({ ...made, detailed: placed.detailedMetric }),
   };
 }
 
-/** The counter of a descriptor of which each value counts by itself. */
+/** A limit always has the same number of open values, so a single one needs no quotes; shorter keys cost less in Redis. */
+function spellOpen(values: readonly string[]): string {
+  if (values.length === 1) return values[0]!;
+  return values.length === 0 ? "*" : JSON.stringify(values);
+}
+
+/** The counter of a descriptor without a configured limit: one per combination of values. */
 export function counterOf(domain: string, entries: readonly Entry[]): string {
   return JSON.stringify([domain, ...entries.flatMap(({ key, value }) => [key, value])]);
 }
 
-/** Most descriptors have none below them. */
+/** Shared, as most descriptors have no children. */
 const NO_LEVELS: ReadonlyMap<string, Level> = new Map();
 
 function* levelsOf(
@@ -135,6 +143,7 @@ function* levelsOf(
     const node: Node = {
       placed,
       value,
+      isOpen: (value === "" || value.includes("*")) && !descriptor.shareThreshold,
       sharesThreshold: descriptor.shareThreshold,
       valueToMetric: descriptor.valueToMetric,
       next:

@@ -1,11 +1,13 @@
-/** The thread that `limit-worker.ts` starts: reads what it is given, answers, and ends. */
+/** Entry point of the thread that `limit-worker.ts` starts: runs one task, posts the answer, and ends. */
 import { parentPort, workerData } from "node:worker_threads";
+import { lowerPriority } from "../../low-priority.js";
 import { type LimitTask, runLimitTask } from "./limit-worker.js";
 
-// Only a thread has a parent: whoever imports this file otherwise gets nothing done.
+// Does nothing when imported outside a worker thread.
 if (parentPort !== null) {
+  lowerPriority();
   const answer = await runLimitTask(workerData as LimitTask);
-  // Handed over rather than copied.
+  // Transfer the buffers instead of copying them.
   const transfer = "chunks" in answer ? answer.chunks.map(({ buffer }) => buffer as ArrayBuffer) : [];
   parentPort.postMessage(answer, transfer);
 }

@@ -1,7 +1,7 @@
 /**
- * Reads a configuration of limits, and builds the tree that requests are looked up in, without a stall: YAML and protobuf are read and
- * checked on a thread of their own, the outcome is put together in slices. The limits in force stay until the new ones are whole.
- * In: a folder, or the resources of a control plane. Out: the tree; mistakes reject, worded by whoever found them.
+ * Reads a limit configuration and builds the lookup tree without blocking the event loop: YAML and protobuf are parsed and checked on a
+ * worker thread, and the tree is built in slices. The current limits stay in force until the new ones are complete.
+ * In: a folder, or a control plane's resources. Out: the tree; rejects with the mistakes.
  */
 import { runInSlices } from "sluice/internal";
 import { runInThread } from "../../run-in-thread.js";
@@ -22,11 +22,11 @@ type LimitAnswer =
 
 interface ReadLimits {
   readonly tree: LimitTree;
-  /** Files of the folder that were not read. */
+  /** Files of the folder that were skipped. */
   readonly leftOut: readonly string[];
 }
 
-/** Smaller ones are read in some milliseconds, which is less than a thread takes to start. */
+/** Smaller configurations take some milliseconds, less than starting a thread. */
 const SMALL_BYTES = 64 * 1_024;
 
 export async function readLimits(task: LimitTask): Promise<ReadLimits> {
@@ -47,7 +47,7 @@ async function readElsewhere(task: LimitTask): Promise<{ domains: Domain[]; left
   return { domains: await runInSlices(readingLines(answer.chunks)), leftOut: answer.leftOut };
 }
 
-/** For the thread: an error of another thread keeps only its words. */
+/** Runs on the thread. Returns errors as text, because an error loses everything else between threads. */
 export async function runLimitTask(task: LimitTask): Promise<LimitAnswer> {
   try {
     const { domains, leftOut } = await readDomains(task);
@@ -57,10 +57,10 @@ export async function runLimitTask(task: LimitTask): Promise<LimitAnswer> {
   }
 }
 
-/** Throws with every mistake, one a line. */
+/** Throws with every mistake, one per line. */
 async function readDomains(task: LimitTask): Promise<{ domains: Domain[]; leftOut: readonly string[] }> {
   if ("folder" in task) return readConfigFolder(task.folder);
-  // Loaded only where limits come from a control plane.
+  // Loaded only if limits come from a control plane.
   const { readResourceDomains } = await import("./xds/read-resources.js");
   return { domains: readResourceDomains(task.resources, task.options), leftOut: [] };
 }

@@ -1,4 +1,4 @@
-/** Messages from the files of `proto` (see its README), with fields in camel case. */
+/** Loads message types from the files in `proto` (see its README), with fields in camelCase. */
 import { join } from "node:path";
 import protobuf from "protobufjs";
 import { protoFolder } from "../../own-package.js";

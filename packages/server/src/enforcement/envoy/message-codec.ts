@@ -1,18 +1,19 @@
 /**
- * The methods of `ShouldRateLimit` with their messages read and written by hand, mostly; the others by protobufjs itself. The codec of proto-loader copies each message into a
- * plain object and back, field by field, which costs several times what the decision does; ours are plain already.
- * A response that was spelled before (`plain-requests.ts`) is passed on as it is.
+ * The codec of `ShouldRateLimit`: messages are mostly encoded and decoded by hand, the rest by protobufjs directly. proto-loader's codec
+ * copies each message into a plain object and back, which costs several times the decision; ours are plain objects already.
+ * A response that was already encoded (`plain-requests.ts`) is passed through.
  */
 import type { MethodDefinition, ServiceDefinition } from "@grpc/grpc-js";
-import type { Type } from "protobufjs";
+import type { Root, Type } from "protobufjs";
 import { decodePlain } from "./decode-request.js";
 import { encodeResponse } from "./encode-response.js";
 import { loadProto } from "./load-proto.js";
+import { MOST_DESCRIPTORS, MOST_ENTRIES } from "./message-bounds.js";
 import type { RateLimitResponse } from "./rate-limit-messages.js";
 
 export const SERVICE_NAME = "envoy.service.ratelimit.v3.RateLimitService";
 
-/** A message that cannot be read. grpc-js would answer it with INTERNAL, which is what monitors page people for. */
+/** A message that cannot be decoded. grpc-js would answer INTERNAL, which monitors page people for. */
 export const MALFORMED = Symbol("malformed");
 
 export function rateLimitService(): ServiceDefinition {
@@ -20,7 +21,13 @@ export function rateLimitService(): ServiceDefinition {
   const request = root.lookupType("envoy.service.ratelimit.v3.RateLimitRequest");
   const response = root.lookupType("envoy.service.ratelimit.v3.RateLimitResponse");
   const method = methodOf<RateLimitResponse>(`/${SERVICE_NAME}/ShouldRateLimit`, { request, response });
-  const requestDeserialize = (bytes: Buffer): unknown => decodePlain(bytes) ?? method.requestDeserialize(bytes);
+  const begin = boundDecoding(root);
+  const requestDeserialize = (bytes: Buffer): unknown => {
+    const plain = decodePlain(bytes);
+    if (plain !== undefined) return plain;
+    begin();
+    return method.requestDeserialize(bytes);
+  };
   const responseSerialize = (message: RateLimitResponse | Buffer): Buffer => {
     if (Buffer.isBuffer(message)) return message;
     return message.dynamicMetadata === undefined ? encodeResponse(message) : method.responseSerialize(message);
@@ -28,7 +35,37 @@ export function rateLimitService(): ServiceDefinition {
   return { ShouldRateLimit: { ...method, requestDeserialize, responseSerialize } };
 }
 
-/** The server's side of a method: requests are read, responses written. */
+/**
+ * A megabyte holds half a million descriptors of two bytes. Makes protobufjs stop at the first descriptor or entry beyond the bound, as
+ * `decodePlain` does; the request is then refused for it. Returns a function to call before each request.
+ */
+function boundDecoding(root: Root): () => void {
+  let descriptors = 0;
+  let entries = 0;
+  const bound = (name: string, isBeyond: () => boolean): void => {
+    const type = root.lookupType(`envoy.extensions.common.ratelimit.v3.${name}`).setup();
+    const { decode } = type;
+    type.decode = (...args: Parameters<Type["decode"]>) => {
+      const [reader] = args;
+      const message = decode.apply(type, args);
+      // Ends the enclosing messages too.
+      if (isBeyond() && "pos" in reader) reader.pos = reader.len;
+      return message;
+    };
+  };
+  bound("RateLimitDescriptor.Entry", () => ++entries > MOST_ENTRIES);
+  bound("RateLimitDescriptor", () => {
+    const hadMore = entries > MOST_ENTRIES;
+    entries = 0;
+    return ++descriptors > MOST_DESCRIPTORS || hadMore;
+  });
+  return () => {
+    descriptors = 0;
+    entries = 0;
+  };
+}
+
+/** The server side of a method: decodes requests, encodes responses. */
 export function methodOf<Response extends object>(
   path: string,
   { request, response, responseStream = false }: { request: Type; response: Type; responseStream?: boolean },
@@ -40,7 +77,7 @@ export function methodOf<Response extends object>(
     requestSerialize: (message) => request.encode(message as object).finish() as Buffer,
     requestDeserialize(bytes): unknown {
       try {
-        // Absent fields are there by the prototype, with their defaults.
+        // Absent fields have their defaults through the prototype.
         return request.decode(bytes);
       } catch {
         return MALFORMED;

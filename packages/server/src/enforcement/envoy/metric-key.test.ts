@@ -14,11 +14,11 @@ const entries = [
 const spell = (met: readonly ReturnType<typeof level>[], detailed = false) =>
   metricKey({ domain: "d", entries, met, detailed });
 
-test("levels are spelled as the file writes them; a bare key has no value", () => {
+test("levels are written as in the file; a bare key has no value", () => {
   expect(spell([level("/v1"), level("")])).toEqual({ text: "d.path_/v1.user", fromClient: false });
 });
 
-test("detailed_metric and value_to_metric spell what the client sent, and say so", () => {
+test("detailed_metric and value_to_metric use the client's value and mark it as such", () => {
   expect(spell([level("/v1"), level("", { valueToMetric: true })])).toEqual({
     text: "d.path_/v1.user_42",
     fromClient: true,
@@ -26,11 +26,11 @@ test("detailed_metric and value_to_metric spell what the client sent, and say so
   expect(spell([level("/*"), level("")], true)).toEqual({ text: "d.path_/v1.user_42", fromClient: true });
 });
 
-test("a value that the file itself names is not the client's", () => {
+test("a value listed in the file does not count as the client's", () => {
   expect(spell([level("/v1"), level("42", { valueToMetric: true })]).fromClient).toBe(false);
 });
 
-test("a level whose values share a counter is spelled as the file writes it, whatever else asks for the value", () => {
+test("a level with a shared counter is written as in the file, even if another option asks for the value", () => {
   const shared = level("/*", { sharesThreshold: true, valueToMetric: true });
   expect(spell([shared, level("")], true).text).toBe("d.path_/*.user_42");
 });
@@ -43,6 +43,6 @@ test("detailed and empty: the reference writes the underscore of an empty value"
   ).toBe("d.user");
 });
 
-test("a limit that the request brings is always the client's", () => {
+test("a limit carried by the request always counts as the client's", () => {
   expect(overrideMetricKey("d", entries)).toEqual({ text: "d.path_/v1.user_42", fromClient: true });
 });

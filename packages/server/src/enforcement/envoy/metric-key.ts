@@ -1,18 +1,18 @@
 /**
- * The name that envoyproxy/ratelimit counts a descriptor's hits under: the domain and each level, with its value as the file writes it, as
- * the client sent it (`detailed_metric`, `value_to_metric`), or none. Pure.
+ * The name under which envoyproxy/ratelimit counts a descriptor's hits: the domain and each level, with its value from the file, from the
+ * client (`detailed_metric`, `value_to_metric`), or none. Pure.
  */
 import type { Entry } from "./limit-tree.js";
 
 export interface MetricKey {
   readonly text: string;
-  /** Whether it holds values that the files do not: then there may be any number of them. */
+  /** Whether it contains client-controlled values, so that its cardinality is unbounded. */
   readonly fromClient: boolean;
 }
 
-/** The facts about a matched level that the name needs. */
+/** The properties of a matched level that the name depends on. */
 export interface MetLevel {
-  /** As the file writes it; "" for a bare key. */
+  /** From the file; "" for a bare key. */
   readonly value: string;
   readonly sharesThreshold: boolean;
   readonly valueToMetric: boolean;
@@ -21,7 +21,7 @@ export interface MetLevel {
 export function metricKey(made: {
   domain: string;
   entries: readonly Entry[];
-  /** One for each entry. */
+  /** One per entry. */
   met: readonly MetLevel[];
   /** `detailed_metric` of the limit's own level. */
   detailed: boolean;
@@ -33,13 +33,13 @@ export function metricKey(made: {
     const { value, sharesThreshold, valueToMetric } = met[i]!;
     if (sharesThreshold || !(detailed || valueToMetric)) return spelled(entry.key, value);
     fromClient ||= entry.value !== value;
-    // Without a shared level the reference writes the underscore of an empty value, too.
+    // Unless a level is shared, the reference writes the underscore even for an empty value.
     return detailed && !anyShared ? `${entry.key}_${entry.value}` : spelled(entry.key, entry.value);
   });
   return { text: [domain, ...levels].join("."), fromClient };
 }
 
-/** Of a limit that a request brings. */
+/** For a limit that a request carries. */
 export function overrideMetricKey(domain: string, entries: readonly Entry[]): MetricKey {
   return { text: `${domain}.${entries.map(({ key, value }) => spelled(key, value)).join(".")}`, fromClient: true };
 }

@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
 import { Mistakes } from "./mistakes.js";
 
-test("few mistakes are told as they are", () => {
+test("a few mistakes are reported as they are", () => {
   const mistakes = new Mistakes();
   expect([mistakes.some, mistakes.list()]).toEqual([false, []]);
   mistakes.add("one");
   expect([mistakes.some, mistakes.list()]).toEqual([true, ["one"]]);
 });
 
-test("a million mistakes, each of a megabyte, are told in a few lines and their number", () => {
+test("a million mistakes, each of a megabyte, are reported in bounded lines with the total", () => {
   const mistakes = new Mistakes();
   const long = "x".repeat(2 ** 20);
   for (let i = 0; i < 1_000_000; i++) mistakes.add(long);

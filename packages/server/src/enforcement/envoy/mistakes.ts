@@ -1,6 +1,9 @@
-/** Mistakes of a configuration, in bounds: they end in logs and in answers to control planes, and a generated file can have a million. */
+/**
+ * Collects a configuration's mistakes, bounded: they end up in logs and in answers to control planes, and a generated file can have a
+ * million.
+ */
 const MOST = 100;
-/** A place 32 levels deep is told in full. */
+/** Long enough for a path 32 levels deep. */
 const LONGEST = 1_000;
 
 export class Mistakes {
@@ -16,7 +19,7 @@ export class Mistakes {
     return this.#count > 0;
   }
 
-  /** The first ones, and how many more there are. */
+  /** The first ones, and the number of others. */
   list(): string[] {
     const more = this.#count - this.#first.length;
     return more === 0 ? [...this.#first] : [...this.#first, `and ${more} more mistakes`];

@@ -1,12 +1,12 @@
-/** The attributes that Sluice's own rules see of Envoy's traffic: descriptors of a request, or the id of a quota bucket. Pure. */
+/** The attributes under which Sluice's own rules see Envoy traffic: from a request's descriptors, or from a quota bucket's id. Pure. */
 import type { Attributes } from "sluice";
 import { setOwn } from "../../own-fields.js";
 import { COUNTER_ATTRIBUTE, LIMIT_ATTRIBUTE } from "./envoy-rules.js";
 import { LEASE_ENTRY } from "./give-back.js";
 
 /**
- * The domain and every entry, the first where a key comes twice. The request is one request: a rule by user must not charge it once for
- * each descriptor that mentions the user.
+ * The domain and every entry; the first wins if a key repeats. It is a single request: a rule by user must not charge it once per
+ * descriptor that mentions the user.
  */
 export function ownAttributes(
   domain: string,

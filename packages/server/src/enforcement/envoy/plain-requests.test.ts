@@ -32,7 +32,7 @@ const standard: AnswerOptions = {
 
 const NOW_MS = 1_700_000_000_000;
 
-// A window of which nothing is used ends with its unit, by the clock: both ways are asked within one second.
+// An unused window ends with its clock-aligned unit, so both paths must see the same second.
 beforeAll(() => void vi.useFakeTimers({ toFake: ["Date"], now: NOW_MS }));
 afterAll(() => void vi.useRealTimers());
 
@@ -102,7 +102,7 @@ const rule = (id: string) =>
     window: windows,
     mode: fc.constantFrom("enforce", "enforce", "shadow"),
   });
-/** A log of five thousand million entries is refused. */
+/** A rolling window of billions of entries would be refused. */
 const bounded = (made: { algorithm: string; limit: number }) =>
   made.algorithm === "rolling-window" ? { ...made, limit: Math.min(made.limit, 1_000_000) } : made;
 const rules = fc.oneof(
@@ -131,7 +131,7 @@ const answerOptions = fc.record({
   failsWithStore: fc.boolean(),
 });
 
-test("a plain request gets the bytes that the long way would give it, whatever rules, answers and times there are", async () => {
+test("the fast path returns the same bytes as the full path, for any rules, options and times", async () => {
   let compared = 0;
   const run = fc.asyncProperty(
     rules,
@@ -202,7 +202,7 @@ const users = [
 ];
 const user = fc.record({ key: fc.constant("user"), value: fc.constantFrom(...users, ...users.slice(0, 7)) });
 const tenant = fc.record({ key: fc.constant("tenant"), value: fc.constantFrom("t1", "t2") });
-/** Some meet a limit twice, some none. */
+/** Some match a limit twice, some none. */
 const ofFiles = fc.oneof(
   {
     weight: 6,
@@ -224,10 +224,10 @@ const fileStep = fc.record({
   hitsAddend: fc.constantFrom(0, 1, 1, 1, 2, 7),
   passMs: fc.constantFrom(0, 0, 1, 999, 61_000),
 });
-/** Also rules of Sluice's own beside the files, which send every request the long way. */
+/** Includes some of Sluice's own rules, which force every request onto the full path. */
 const beside = fc.oneof({ weight: 4, arbitrary: fc.constant([]) }, { weight: 1, arbitrary: rules });
 
-test("under Envoy's files too: bytes, decisions and what listeners hear are those of the long way", async () => {
+test("with Envoy's files too, bytes, decisions and listener events equal those of the full path", async () => {
   let compared = 0;
   const run = fc.asyncProperty(
     beside,
@@ -246,7 +246,7 @@ test("under Envoy's files too: bytes, decisions and what listeners hear are thos
         const found = await fastPath(fast.shouldRateLimit, request);
         if (found !== undefined) compared++;
         const expected = await longWay(long.shouldRateLimit, request);
-        // The lease of a place has a name that nobody can guess, so it is not compared; the fast path takes no such limit.
+        // A lease id is random, so skip the comparison; the fast path takes no such limit.
         if (found !== undefined) expect(found).toEqual(expected);
         else await longWay(fast.shouldRateLimit, request);
       }
@@ -259,7 +259,7 @@ test("under Envoy's files too: bytes, decisions and what listeners hear are thos
   expect(compared).toBeGreaterThan(200);
 });
 
-test("ordinary limits of files take the fast path; every other request, and any beside a rule of Sluice's own, does not", async () => {
+test("ordinary limits take the fast path; all other requests, and any with a rule of Sluice's own, do not", async () => {
   const isPlain = async (values: readonly string[], book: readonly Rule[] = []): Promise<boolean> => {
     const { limiter, shouldRateLimit } = open(book, standard, files);
     const asked = asRead({
@@ -276,7 +276,7 @@ test("ordinary limits of files take the fast path; every other request, and any 
   expect(plain).toEqual(["u1", "ü", "", "named", "wild1", "wild2", "rolling", "replacing"]);
   const besideOne: string[] = [];
   for (const value of users) if (await isPlain(["u1", value])) besideOne.push(value);
-  // "bare" meets no limit, and has a status of its own all the same.
+  // "bare" matches no limit, but still has a status of its own.
   expect(besideOne).toEqual(["u1", "ü", "", "named", "wild1", "wild2", "rolling", "bare"]);
   expect(await isPlain(["bare", "bare"])).toBe(false);
   expect(await isPlain(["u1"], [{ id: "own", key: [], algorithm: "fixed-window", limit: 9, window: "1m" }])).toBe(
@@ -284,7 +284,7 @@ test("ordinary limits of files take the fast path; every other request, and any 
   );
 });
 
-test("files that are loaded anew are told with their new names and numbers at once", async () => {
+test("reloaded files appear in responses with their new names and numbers at once", async () => {
   const text = (name: string, limit: number) =>
     `domain: shop\ndescriptors: [{ key: user, rate_limit: { unit: hour, requests_per_unit: ${limit}, name: ${name} } }]`;
   const trees = [text("before", 5), text("after", 5), text("after", 7)].map((made) => treeOf(made, standard));
@@ -314,7 +314,7 @@ test("files that are loaded anew are told with their new names and numbers at on
 const one: Rule = { id: "r", key: ["user"], algorithm: "fixed-window", limit: 1, window: "1h" };
 const ask = { domain: "shop", descriptors: [{ entries: [{ key: "user", value: "u" }] }] };
 
-test("a refusal is spelled anew for its own wait, to the millisecond", async () => {
+test("each refusal carries its own wait, to the millisecond", async () => {
   const { limiter, shouldRateLimit, pass } = open([one], standard);
   const waits: string[] = [];
   await fastPath(shouldRateLimit, asRead(ask));
@@ -328,7 +328,7 @@ test("a refusal is spelled anew for its own wait, to the millisecond", async () 
   await limiter.close();
 });
 
-test("a rule that changes is told with its new numbers at once", async () => {
+test("a changed rule appears in responses with its new numbers at once", async () => {
   const { limiter, shouldRateLimit } = open([{ ...one, limit: 5 }], standard);
   const told = async (): Promise<string> =>
     Buffer.from((await fastPath(shouldRateLimit, asRead(ask)))!.bytes, "hex").toString("latin1");
@@ -339,7 +339,7 @@ test("a rule that changes is told with its new numbers at once", async () => {
   await limiter.close();
 });
 
-test("a rule that sheds load has no status of a request that passes, on either way", async () => {
+test("a load-shedding rule adds no status to a request that passes, on either path", async () => {
   const shed: Rule = { id: "shed", key: [], algorithm: "load-shedding", signal: "reported" };
   const answers = await Promise.all(
     [fastPath, longWay].map(async (way) => {
@@ -354,7 +354,7 @@ test("a rule that sheds load has no status of a request that passes, on either w
   expect(answers[0]!.map((found) => found?.matched)).toEqual([true, false]);
 });
 
-test("requests with more to them go the long way", () => {
+test("all other requests take the full path", () => {
   const { shouldRateLimit } = open([one], standard);
   const withEntry = (key: string) => asRead({ ...ask, descriptors: [{ entries: [{ key, value: "x" }] }] });
   expect(shouldRateLimit.plain(withEntry("sluice_lease"))).toBeUndefined();

@@ -1,10 +1,10 @@
 /**
- * The fast path of `ShouldRateLimit`, for two kinds of requests: those that only Sluice's own rules can meet, since there are no files of
- * Envoy's, and those whose descriptors meet ordinary limits of the files, and no other rule. There is nothing to give back, replace or
- * count apart, so each is decided like any check, and at once where the store answers at once: no promise, and for one descriptor no lists.
- * `should-rate-limit.ts` tells the whole story and decides every other request; a test holds both to the same bytes.
+ * The fast path of `ShouldRateLimit`, for two kinds of requests: those that can match only Sluice's own rules, because no Envoy files are
+ * loaded, and those whose descriptors match ordinary limits of the files, and no other rule. They have nothing to give back, replace or
+ * count separately, so each is decided like any check, synchronously if the store is: no promise, and no lists for a single descriptor.
+ * `should-rate-limit.ts` is the full path and decides every other request; a test verifies that both produce the same bytes.
  *
- * In: a request as it was read. Out: a decision, and the bytes of its response.
+ * In: a decoded request. Out: a decision, and the bytes of its response.
  */
 import type { Attributes, CheckOptions, CheckPart, CheckResult, Decision, Limiter, Rule, RuleBook } from "sluice";
 import { checkAllNow, checkLastPart, Decision as Made, type MaybePromise } from "sluice/internal";
@@ -24,17 +24,17 @@ interface PlainOptions {
   readonly answers: AnswerOptions;
   /** Absent without Envoy's files. */
   readonly tree: () => LimitTree | undefined;
-  /** Rules for Envoy's traffic instead of those in force, if there are any. */
+  /** A separate rule book for Envoy traffic, if it differs from the rules in force. */
   readonly ownBook: () => RuleBook | undefined;
-  /** Adds what a response holds for its request. */
+  /** Attaches the resources that a response holds, such as its lease. */
   readonly finish: (response: RateLimitResponse, decision: Decision) => RateLimitResponse;
 }
 
-/** A response as it is sent. */
+/** An encoded response. */
 export class SpelledResponse {
   readonly bytes: Buffer;
   readonly allowed: boolean;
-  /** Whether any descriptor met a limit. */
+  /** Whether any descriptor matched a limit. */
   readonly matched: boolean;
 
   constructor(bytes: Buffer, allowed: boolean, matched: boolean) {
@@ -44,17 +44,17 @@ export class SpelledResponse {
   }
 }
 
-/** A request that takes this way. */
+/** A request that qualifies for the fast path. */
 interface Plain {
-  /** As Sluice's own rules, and listeners, see it. */
+  /** As seen by Sluice's own rules and by listeners. */
   readonly attributes: Attributes;
-  /** The limits of the files, by descriptor, of which one at least meets one; absent without files. */
+  /** The files' limits by descriptor, at least one of them defined; absent without files. */
   readonly found: readonly (Found | undefined)[] | undefined;
-  /** Of each descriptor's limit; filled by the decision. */
+  /** The result per descriptor's limit; filled by the decision. */
   checks: readonly (CheckResult | undefined)[];
 }
 
-/** What most requests ask: one unit, now or not at all. */
+/** What most requests ask for: one unit, without waiting. */
 const ONE_UNIT: CheckOptions = { cost: 1, wait: false };
 const NO_WAIT = { wait: false };
 const NO_CHECKS: readonly undefined[] = [];
@@ -74,7 +74,7 @@ export class PlainRequests {
     this.#hasOnlyFiles = onlyEnvoyRules(options.limiter);
   }
 
-  /** Undefined: the request is not a plain one. */
+  /** Undefined if the request needs the full path. */
   plainOf(request: RateLimitRequest): Plain | undefined {
     if (!(request instanceof PlainRequest) || this.#options.ownBook() !== undefined) return undefined;
     const tree = this.#options.tree();
@@ -89,7 +89,7 @@ export class PlainRequests {
     return found && { attributes, found, checks: NO_CHECKS };
   }
 
-  /** By descriptor; undefined if none meets a limit, or any meets one that is not ordinary. */
+  /** By descriptor; undefined if none matches a limit, or one matches a limit that is not ordinary. */
   #ordinaryLimits({ domain, descriptors }: PlainRequest, tree: LimitTree): (Found | undefined)[] | undefined {
     const { answers } = this.#options;
     const limits: (Found | undefined)[] = [];
@@ -106,7 +106,7 @@ export class PlainRequests {
     return isAny ? limits : undefined;
   }
 
-  /** Malformed values are thrown, or reject. */
+  /** Throws or rejects for malformed values. */
   decide({ hitsAddend }: RateLimitRequest, plain: Plain): MaybePromise<Decision> {
     const { limiter } = this.#options;
     const { attributes, found } = plain;
@@ -154,27 +154,27 @@ export class PlainRequests {
   }
 }
 
-/** As the long way asks for a limit that is never counted in full. */
+/** The same as the full path asks for a limit that does not count refused hits. */
 function partOf({ placed, counter }: Found, cost: number): CheckPart {
   const attributes = { [LIMIT_ATTRIBUTE]: ruleIdOf(placed), [COUNTER_ATTRIBUTE]: counter };
   return { attributes, cost, charge: false };
 }
 
-/** As `checkAll` tells them: rules that shed load have a status only where they refuse. */
+/** As `checkAll` reports them: load-shedding rules have a status only if they refuse. */
 function countedChecks(decision: Decision): readonly CheckResult[] {
   const { checks, reason } = decision;
   return reason === "load" ? checks : checks.slice(0, Made.originOf(decision).checks.length);
 }
 
-/** A limit of which a status says all there is: enforced, counted, and never judged together with others. */
+/** A limit that its status describes completely: enforced, counted, and never combined with other quotas. */
 function isOrdinary({ limit, shadow, quota }: PlacedLimit, answers: AnswerOptions): boolean {
   if (shadow || quota || answers.allQuotas || limit.unlimited || limit.requestsPerUnit === 0) return false;
-  // Counted in full, also where it is refused.
+  // Counts refused hits too.
   if (limit.countRefused ?? answers.countsRefused) return false;
   return limit.extra.algorithm !== "concurrency";
 }
 
-/** Whether every rule in force is of Envoy's files: then a request meets the limits of its descriptors, and nothing else. */
+/** Whether every rule in force comes from Envoy's files: then a request matches only its descriptors' limits. */
 function onlyEnvoyRules(limiter: Limiter): () => boolean {
   let seen: readonly Rule[] | undefined;
   let isOnly = false;
@@ -187,7 +187,7 @@ function onlyEnvoyRules(limiter: Limiter): () => boolean {
   };
 }
 
-/** As `own-attributes.ts` reads them. Undefined where an entry means more than its value, or the request is not whole. */
+/** The same as `own-attributes.ts`. Undefined if an entry means more than its value, or the request is incomplete. */
 function attributesOf({ domain, descriptors }: PlainRequest): Attributes | undefined {
   if (domain === "" || descriptors.length === 0 || descriptors.length > MOST_DESCRIPTORS) return undefined;
   const attributes: Record<string, string> = { domain };

@@ -1,6 +1,4 @@
-/**
- * The messages of `envoy.service.ratelimit.v3`, as they arrive from gRPC and from `/json`, and as they leave.
- */
+/** The messages of `envoy.service.ratelimit.v3`, as exchanged over gRPC and `/json`. */
 import type { StructMessage } from "./struct-message.js";
 
 export interface RateLimitRequest {
@@ -12,7 +10,7 @@ export interface RateLimitRequest {
 export interface RateLimitDescriptor {
   readonly entries: readonly { readonly key: string; readonly value: string }[];
   readonly limit?: { readonly requestsPerUnit: number; readonly unit: number } | null | undefined;
-  /** Absent: the request's own. 64 bits may be an object that spells itself. */
+  /** Absent: the request's own. 64-bit values may be objects with a `toString`. */
   readonly hitsAddend?: { readonly value: string | number | { toString(): string } } | null | undefined;
   readonly isNegativeHits: boolean;
 }
@@ -22,7 +20,7 @@ type Code = (typeof codes)[keyof typeof codes];
 
 export const codeNames: Readonly<Record<Code, string>> = { 1: "OK", 2: "OVER_LIMIT" };
 
-/** By number: the units of the response. */
+/** The response's units, by enum number. */
 export const unitNames = ["UNKNOWN", "SECOND", "MINUTE", "HOUR", "DAY", "MONTH", "YEAR", "WEEK"] as const;
 
 export interface DescriptorStatus {
@@ -38,11 +36,11 @@ export interface RateLimitResponse {
   responseHeadersToAdd: { key: string; value: string }[];
   rawBody?: Buffer;
   dynamicMetadata?: StructMessage;
-  /** Not sent: gives back the places that the request holds, if its client has gone. */
+  /** Not serialised: releases the places that the request holds, if its client has gone. */
   abandon?: () => void;
 }
 
-/** Whether any descriptor met a limit, be it one without a bound. */
+/** Whether any descriptor matched a limit, including an unlimited one. */
 export function hasLimit({ overallCode, statuses }: RateLimitResponse): boolean {
   if (overallCode !== codes.ok) return true;
   return statuses.some(({ currentLimit, limitRemaining }) => currentLimit !== undefined || limitRemaining > 0);

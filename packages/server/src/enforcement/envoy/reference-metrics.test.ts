@@ -14,7 +14,7 @@ interface Given {
   readonly isCounted?: boolean;
 }
 
-/** A limit of 10 a unit, near from 8 on. */
+/** A limit of 10 per unit; the near-limit threshold is 8. */
 function add(metrics: ReferenceMetrics, given: Given = {}): void {
   const { key = "d.user", fromClient = false, hits = 1, allowed = true, remaining = 9, debt, shadow = false } = given;
   const asked = {
@@ -43,7 +43,7 @@ function read(metrics: ReferenceMetrics): Record<string, number> {
   );
 }
 
-test("hits within the limit are near from the near share on, as the reference reckons it", () => {
+test("hits within the limit count as near from the near-limit ratio on, with the reference's arithmetic", () => {
   const metrics = new ReferenceMetrics({ nearLimitRatio: 0.8 });
   add(metrics, { hits: 8, remaining: 2 });
   expect(read(metrics)).toEqual({ "total_hits d user": 8, "within_limit d user": 8 });
@@ -51,25 +51,25 @@ test("hits within the limit are near from the near share on, as the reference re
   expect(read(metrics)).toMatchObject({ "within_limit d user": 10, "near_limit d user": 2 });
 });
 
-test("hits that are refused as one and not counted are all past the limit", () => {
+test("hits that are refused together and not counted are all over the limit", () => {
   const metrics = new ReferenceMetrics({ nearLimitRatio: 0.8 });
   add(metrics, { hits: 5, allowed: false, remaining: 1 });
   expect(read(metrics)).toEqual({ "total_hits d user": 5, "over_limit d user": 5 });
 });
 
-test("hits that cross the limit and are counted are split: up to it near, past it over", () => {
+test("counted hits that cross the limit are split: near up to it, over beyond it", () => {
   const metrics = new ReferenceMetrics({ nearLimitRatio: 0.8 });
   add(metrics, { hits: 5, allowed: false, remaining: 0, debt: 2, isCounted: true });
   expect(read(metrics)).toEqual({ "total_hits d user": 5, "over_limit d user": 2, "near_limit d user": 2 });
 });
 
-test("in shadow mode hits past the limit are counted twice: as over, and as let through", () => {
+test("in shadow mode hits beyond the limit are counted twice: as over the limit, and as shadow mode", () => {
   const metrics = new ReferenceMetrics({ nearLimitRatio: 0.8 });
   add(metrics, { hits: 3, allowed: false, remaining: 0, shadow: true });
   expect(read(metrics)).toMatchObject({ "over_limit d user": 3, "shadow_mode d user": 3 });
 });
 
-test("names are cut at their dots to two levels; colons and the dots of IPv4 addresses are none", () => {
+test("names are split at dots into two levels; colons and dots of IPv4 addresses do not split", () => {
   const metrics = new ReferenceMetrics({ nearLimitRatio: 0.8 });
   add(metrics, { key: "d.path_/v1.user_42.more_1" });
   add(metrics, { key: "d.ip_10.0.0.1:80" });
@@ -79,7 +79,7 @@ test("names are cut at their dots to two levels; colons and the dots of IPv4 add
   ]);
 });
 
-test("label sets with values of clients are bounded; further and too long ones are counted together", () => {
+test("label sets with client values are bounded; excess and overlong ones are counted together", () => {
   const metrics = new ReferenceMetrics({ nearLimitRatio: 0.8, mostClientLabelSets: 2 });
   for (const user of ["a", "b", "c", "d", "a"]) add(metrics, { key: `d.user_${user}`, fromClient: true });
   add(metrics, { key: "d.from-the-file" });
@@ -95,7 +95,7 @@ test("label sets with values of clients are bounded; further and too long ones a
   expect(MOST_CLIENT_LABEL_SETS).toBe(2_000);
 });
 
-test("events are shown from the first on, errors under their type", () => {
+test("events are exported from their first occurrence, errors by type", () => {
   const metrics = new ReferenceMetrics({ nearLimitRatio: 0.8 });
   metrics.note("redis_error");
   metrics.note("redis_error");

@@ -1,17 +1,18 @@
 /**
- * Counts hits under the names of envoyproxy/ratelimit (`--envoy-metrics`), so that its dashboards and alerts live on.
- * In: what became of each descriptor. Out: counters with the labels that its Prometheus sink gives them: domain, key1 and, from the second
- * level on, key2.
+ * Counts hits under envoyproxy/ratelimit's metric names (`--envoy-metrics`), so that its dashboards and alerts keep working.
+ * In: the outcome of each descriptor. Out: counters with the labels of its Prometheus sink: domain, key1 and, from the second level on,
+ * key2.
  *
- * Values of clients become labels where a file asks for that (`detailed_metric`, `value_to_metric`) and for limits that requests bring. Those
- * series are bounded; later ones are counted under `(other)`. Series of the files' own names are as many as the files have limits.
+ * Client values become labels only if a file asks for it (`detailed_metric`, `value_to_metric`), and for limits carried by requests. The
+ * cardinality of those series is bounded; the excess is counted under `(other)`. Other series are bounded by the number of configured
+ * limits.
  */
 import type { Decision } from "sluice";
 import type { ReadableCounter, Sample } from "../../monitoring/readable-metric.js";
 import { type MetricKey, overrideMetricKey } from "./metric-key.js";
 import type { Asked } from "./should-rate-limit.js";
 
-/** Label sets with values of clients; each has at most five series. */
+/** Label sets with client values; each has at most five series. */
 export const MOST_CLIENT_LABEL_SETS = 2_000;
 const LONGEST_LABEL = 200;
 
@@ -55,7 +56,7 @@ export class ReferenceMetrics {
     this.#most = mostClientLabelSets;
   }
 
-  /** `isCounted`: whether the hits of a refused descriptor were counted all the same. */
+  /** `isCounted`: whether refused hits were counted anyway. */
   add(one: Asked, made: { domain: string; decision: Decision; isCounted: boolean }): void {
     const { limit, check, hits, descriptor } = one;
     if (limit === undefined || check === undefined || descriptor.isNegativeHits) return;
@@ -73,7 +74,7 @@ export class ReferenceMetrics {
       counts.near_limit += this.#near(most, before, before + hits);
       return;
     }
-    // Hits that were refused as one, and not counted, are all past the limit.
+    // Hits that were refused together, and not counted, are all over the limit.
     const isSplit = wasCounted && before < most;
     const over = isSplit ? used - most : hits;
     counts.over_limit += over;
@@ -81,7 +82,7 @@ export class ReferenceMetrics {
     if (isPlaced && limit.placed.shadow) counts.shadow_mode += over;
   }
 
-  /** One call, reload or error. */
+  /** Counts one call, reload or error. */
   note(event: Exclude<ReferenceEvent, "should_rate_limit_error">): void {
     this.#events.set(event, (this.#events.get(event) ?? 0) + 1);
   }
@@ -113,7 +114,7 @@ export class ReferenceMetrics {
     return statNames.map((stat) => ({
       name: `ratelimit_service_rate_limit_${stat}`,
       help: stats[stat],
-      // The reference shows a counter from its first hit on.
+      // Like the reference, export a counter only from its first hit on.
       read: () =>
         Array.from(this.#counts.values()).flatMap((counts): Sample[] =>
           counts[stat] > 0 ? [{ value: counts[stat], labels: counts.labels }] : [],
@@ -121,7 +122,7 @@ export class ReferenceMetrics {
     }));
   }
 
-  /** How many of the hits from `before` to `after` are past the near share. In 32 bits, as the reference reckons. */
+  /** How many of the hits from `before` to `after` are beyond the near-limit threshold. In 32-bit floats, as the reference computes it. */
   #near(most: number, before: number, after: number): number {
     const threshold = Math.floor(Math.fround(Math.fround(most) * this.#nearLimitRatio));
     return Math.max(0, after - Math.max(threshold, before));
@@ -141,7 +142,7 @@ export class ReferenceMetrics {
     return this.#make(name, labels);
   }
 
-  /** A domain is one of the files'. */
+  /** Bounded per domain, and domains come from the files. */
   #other(domain: string): Counts {
     const name = `${domain}.(other)`;
     return this.#counts.get(name) ?? this.#make(name, { domain, key1: "(other)" });
@@ -154,7 +155,10 @@ export class ReferenceMetrics {
   }
 }
 
-/** As its statsd mapping cuts a name at its dots: levels past the second are added up. Colons and dots of IPv4 addresses are none. */
+/**
+ * Splits a name at its dots as the reference's statsd mapping does: levels past the second are summed. Colons and dots of IPv4 addresses do
+ * not split.
+ */
 function labelsOf(text: string): Labels {
   const plain = text
     .replaceAll(/[:|]/g, "_")

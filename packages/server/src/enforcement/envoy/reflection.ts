@@ -1,6 +1,6 @@
-/**
- * Server reflection, for clients such as grpcurl. Its library and the protos that it describes are loaded at the first request (lazily).
- */
+/** Server reflection, for clients such as grpcurl. Its library and the descriptors are loaded lazily, on the first request. */
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { Server, ServerDuplexStream, ServiceDefinition, UntypedServiceImplementation } from "@grpc/grpc-js";
 import type { PackageDefinition } from "@grpc/proto-loader";
 import { protoFolder } from "../../own-package.js";
@@ -17,7 +17,7 @@ export function addReflection(server: Pick<Server, "addService">): void {
   let loading: Promise<Map<string, Loaded>> | undefined;
   for (const name of versions) {
     let loaded: Loaded | undefined;
-    // Messages are read only from a call that has a listener, and ours gets one when the codec is there.
+    // A call is decoded only once it has a listener, and ours gets one after the codec has loaded.
     const codec = () => loaded!.definition[METHOD]!;
     const method = {
       path: `/${name}/${METHOD}`,
@@ -40,26 +40,38 @@ export function addReflection(server: Pick<Server, "addService">): void {
   }
 }
 
-/** By the method's path. */
+/** By method path. */
 async function load(): Promise<Map<string, Loaded>> {
   const { ReflectionService } = await import("@grpc/reflection");
   const services = new Map<string, Loaded>();
-  // Described with the names that Envoy publishes, which clients such as grpcurl then show.
-  new ReflectionService(await loadProtos({ keepCase: true })).addToServer({
+  new ReflectionService(await readDescriptors()).addToServer({
     addService: (definition, implementation) => services.set(definition[METHOD]!.path, { definition, implementation }),
   });
   return services;
 }
 
-/** Camel case, as JSON has it, and 64 bits as text. */
-async function loadProtos({ keepCase = false } = {}): Promise<PackageDefinition> {
-  const { loadSync } = await import("@grpc/proto-loader");
-  const files = ["envoy/service/ratelimit/v3/rls.proto", "envoy/service/rate_limit_quota/v3/rlqs.proto"];
-  return loadSync([...files, "grpc/health/v1/health.proto"], {
-    keepCase,
-    includeDirs: [protoFolder],
-    longs: String,
-    defaults: true,
-    arrays: true,
-  });
+/**
+ * Uses descriptors compiled by protoc (proto/README.md): those that protobufjs generates lack imports, and have reserved ranges and map
+ * entries that gRPC for Go, and so grpcurl, rejects.
+ */
+async function readDescriptors(): Promise<PackageDefinition> {
+  const fileDescriptorProtos = filesIn(await readFile(join(protoFolder, "reflection.binpb")));
+  // The library reads nothing else from a definition.
+  return { files: { fileDescriptorProtos } } as unknown as PackageDefinition;
+}
+
+/** A FileDescriptorSet has one field: its files, each with a one-byte tag and a varint length. */
+function filesIn(set: Buffer): Buffer[] {
+  const files: Buffer[] = [];
+  for (let at = 0; at < set.length; ) {
+    let length = 0;
+    for (let shift = 0, more = true; more; shift += 7) {
+      const byte = set[++at]!;
+      length |= (byte & 0x7f) << shift;
+      more = byte > 0x7f;
+    }
+    files.push(set.subarray(at + 1, at + 1 + length));
+    at += 1 + length;
+  }
+  return files;
 }

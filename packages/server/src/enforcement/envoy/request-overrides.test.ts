@@ -14,7 +14,7 @@ function counted() {
   return { overrides, compiled: () => compiled };
 }
 
-test("a limit that a request brings costs one rule the first time, and none after", () => {
+test("a limit carried by requests is compiled once", () => {
   const { overrides, compiled } = counted();
   for (let round = 0; round < 3; round++) {
     for (let limit = 1; limit <= 500; limit++) overrides.bookOf(override("minute", limit));
@@ -24,7 +24,7 @@ test("a limit that a request brings costs one rule the first time, and none afte
   expect(overrides.bookOf(override("hour", 7)).rules).toMatchObject([{ limit: 7, window: "3600s" }]);
 });
 
-test("limits beyond the bound push out the one not used for longest, never one in use", () => {
+test("beyond the bound the least recently used limit is evicted", () => {
   const { overrides, compiled } = counted();
   for (let limit = 1; limit <= 3 * MOST_OVERRIDES; limit++) {
     overrides.bookOf(override("day", limit));

@@ -1,16 +1,16 @@
 /**
- * Limits that requests bring themselves (`limit` of a descriptor). Each pair of counter rule and limit is compiled once, by itself: the rules in
- * force are never touched, however many limits clients think of. Limits of one unit share their counters, also with the files' limit of
- * the same descriptor and unit, as in the reference: a client cannot double its quota by asking with an override every second time.
+ * Limits that requests carry themselves (a descriptor's `limit`). Each pair of counter rule and limit is compiled once, separately: the
+ * rules in force stay untouched, however many limits clients invent. Limits of one unit share counters, also with the configured limit of
+ * the same descriptor and unit, as in the reference: a client cannot double its quota by alternating with and without an override.
  */
 import { type Rule, type RuleBook, ruleBook } from "sluice";
 import type { Unit } from "./descriptor-config.js";
 import { type Override, overrideRule } from "./envoy-rules.js";
 
-/** Beyond it the one that was not used for longest gives way, and is compiled again when it comes back. */
+/** Size of the LRU cache of compiled limits. */
 export const MOST_OVERRIDES = 1_000;
 
-/** The units of the request's enum, by number. */
+/** By the request's enum number. */
 const units: readonly (Unit | undefined)[] = [undefined, "second", "minute", "hour", "day", "month", "year", "week"];
 
 export function overrideUnit(unit: number): Unit | undefined {
@@ -18,7 +18,7 @@ export function overrideUnit(unit: number): Unit | undefined {
 }
 
 export class RequestOverrides {
-  /** In the order of the last use. */
+  /** In LRU order. */
   readonly #books = new Map<string, RuleBook>();
   readonly #compile: (rules: readonly Rule[]) => RuleBook;
 

@@ -1,6 +1,4 @@
-/**
- * Spells the response of `ShouldRateLimit` from a decision: a status per descriptor, and what Envoy should add to its own response.
- */
+/** Builds the response of `ShouldRateLimit` from a decision: a status per descriptor, and headers for Envoy to add to its own response. */
 import type { CheckResult, Decision, Limiter, Rule } from "sluice";
 import { NEVER_MS } from "sluice";
 import { type Unit, unitSeconds } from "./descriptor-config.js";
@@ -25,7 +23,7 @@ interface OwnCheck {
   readonly rule: Rule | undefined;
 }
 
-/** Sluice's own rules, as descriptors' statuses need them. */
+/** Sluice's own rules, as needed for descriptor statuses. */
 export class OwnRules {
   readonly #limiter: Limiter;
 
@@ -33,7 +31,10 @@ export class OwnRules {
     this.#limiter = limiter;
   }
 
-  /** Each check goes to the first descriptor that has all that its rule counts by, else to the first: statuses have no other place for it. */
+  /**
+   * Assigns each check to the first descriptor that has all of its rule's key attributes, else to the first one, as statuses have no other
+   * place for it.
+   */
   assign(checks: readonly CheckResult[], asked: readonly Asked[], domain: string): OwnCheck[][] {
     const assigned: OwnCheck[][] = asked.map(() => []);
     for (const check of checks) {
@@ -53,19 +54,19 @@ export interface AnswerOptions {
   readonly fields: FieldsOption;
   readonly body: boolean;
   readonly dynamicMetadata: boolean;
-  /** Nothing is refused; statuses tell what would have been. */
+  /** Nothing is refused; statuses report what would have been. */
   readonly shadowMode: boolean;
   readonly allQuotas: boolean;
-  /** Refused hits are counted, but for limits of files that say otherwise. */
+  /** Refused hits are counted, unless a configured limit overrides this. */
   readonly countsRefused: boolean;
-  /** A store that is away is an error for the caller, whose failure mode then decides. */
+  /** Store failure is reported as an error, so that the caller's failure mode decides. */
   readonly failsWithStore: boolean;
 }
 
 export function respond(made: {
   request: RateLimitRequest;
   asked: readonly Asked[];
-  /** By descriptor. */
+  /** Per descriptor. */
   own: readonly (readonly OwnCheck[])[];
   decision: Decision;
   quotaUsedUp: boolean;
@@ -90,7 +91,7 @@ export function respond(made: {
   return response;
 }
 
-/** Every descriptor is over its limit, and nothing more is known. */
+/** Reports every descriptor as over its limit, without details. */
 export function refuseAll({ descriptors }: RateLimitRequest): RateLimitResponse {
   return {
     overallCode: codes.overLimit,
@@ -99,14 +100,16 @@ export function refuseAll({ descriptors }: RateLimitRequest): RateLimitResponse 
   };
 }
 
-/** Parts that only a refusal has; in shadow mode it passes. */
+/** Fields that only refusals have; dropped in shadow mode, which lets the request pass. */
 const refusalFields = new Set(["Retry-After", "Content-Type"]);
 
 export function passedStatus(): DescriptorStatus {
   return { code: codes.ok, limitRemaining: 0 };
 }
 
-/** Of several limits on one descriptor, the one that says most to the client: over before ok, the longer wait, the least remaining. */
+/**
+ * Of several limits on a descriptor, picks the most informative one: over the limit first, then the longer wait, then the least remaining.
+ */
 function tightest(statuses: readonly DescriptorStatus[]): DescriptorStatus {
   return statuses.reduce((a, b) => (saysMore(b, a) ? b : a), statuses[0] ?? passedStatus());
 }
@@ -160,11 +163,11 @@ function statusOf(
   };
 }
 
-/** Envoy reads whole seconds and tells them as Retry-After: round up, or its clients come back early and are refused twice. */
+/** Envoy reads whole seconds and sends them as Retry-After: round up, or clients come back early and are refused twice. */
 function secondsUntil({ allowed, retryAfterMs, resetAfterMs }: CheckResult, unit: Unit | undefined): number {
   const waitMs = allowed || retryAfterMs === NEVER_MS ? resetAfterMs : retryAfterMs;
   if (waitMs > 0 || unit === undefined) return Math.ceil(waitMs / 1000);
-  // Nothing is counted yet: a fixed window ends with its unit all the same.
+  // Nothing is counted yet, but a fixed window still ends with its unit.
   const nowSeconds = Date.now() / 1000;
   return Math.ceil(unitSeconds[unit] - (nowSeconds % unitSeconds[unit]));
 }
@@ -190,7 +193,7 @@ const unitsByWindow: Readonly<Record<string, Unit>> = {
   "365d": "year",
 };
 
-/** The protocol has no other windows; they are sent as UNKNOWN, which Envoy leaves out. */
+/** The protocol has no other windows; they are sent as UNKNOWN, which Envoy ignores. */
 function unitOfWindow(window: string | undefined): Unit | undefined {
   return window !== undefined && Object.hasOwn(unitsByWindow, window) ? unitsByWindow[window] : undefined;
 }

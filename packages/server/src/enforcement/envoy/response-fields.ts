@@ -1,19 +1,18 @@
-/**
- * Headers that Envoy adds to its own response, and the body of a refusal. Policies are named as the files name their limits.
- */
+/** Headers that Envoy adds to its own response, and the body of a refusal. Policies carry the names of their limits in the files. */
 import type { Decision } from "sluice";
 import { answerOf, refusalText } from "sluice/http";
+import { policyList } from "sluice/internal";
 import { unitSeconds } from "./descriptor-config.js";
 import { displayName, ruleIdOf } from "./envoy-rules.js";
 import { codes, type DescriptorStatus } from "./rate-limit-messages.js";
 import type { Asked } from "./should-rate-limit.js";
 
-/** `standard`: RateLimit, RateLimit-Policy, Retry-After; three names: envoyproxy/ratelimit's fields, for limit, remaining and reset. */
+/** `standard`: RateLimit, RateLimit-Policy, Retry-After; three names: envoyproxy/ratelimit's headers for limit, remaining and reset. */
 export type FieldsOption = "standard" | "off" | readonly [limit: string, remaining: string, reset: string];
 
 interface Addition {
   readonly headers: { key: string; value: string }[];
-  /** Of a refusal: JSON. */
+  /** JSON; only for a refusal. */
   readonly body: string | undefined;
 }
 
@@ -21,7 +20,7 @@ export function additionTo(made: {
   decision: Decision;
   asked: readonly Asked[];
   statuses: readonly DescriptorStatus[];
-  /** Refused though every enforced rule passed: all quotas are used up. */
+  /** Refused although every enforced rule passed, because all quotas are used up. */
   quotaUsedUp: boolean;
   option: FieldsOption;
 }): Addition {
@@ -40,7 +39,7 @@ export function additionTo(made: {
 
 interface Name {
   readonly id: string;
-  /** As its file names it. */
+  /** Its name in the file. */
   readonly name: string;
 }
 
@@ -55,21 +54,21 @@ function namesOf(asked: readonly Asked[]): readonly Name[] {
   return names;
 }
 
-/** A rule's id, in quotes, gives way to the name that its file has for it. Ids hold no quotes: what looks like one is one. */
+/** Replaces quoted rule ids by their names from the files. Ids contain no quotes, so this is unambiguous. */
 function renamed(text: string, names: readonly Name[]): string {
   let result = text;
-  // As JSON and as a Structured Fields string alike; in the text of a body quotes are escaped.
+  // Covers JSON and Structured Fields strings; within a JSON body quotes are escaped.
   for (const { id, name } of names)
     result = result.replaceAll(`\\"${id}\\"`, `\\"${name}\\"`).replaceAll(`"${id}"`, `"${name}"`);
   return result;
 }
 
-/** Structured Fields strings hold printable ASCII; quotes and backslashes would have to be escaped twice inside a body. */
+/** Structured Fields strings are printable ASCII; quotes and backslashes would have to be escaped twice within a body. */
 function plainName(name: string): string {
   return name.replaceAll(/[^\x20-\x7e]|["\\]/g, "_");
 }
 
-/** The wait is that of the quota that comes back first: then the request passes. */
+/** The wait is that of the quota that resets first, after which the request passes. */
 function quotaAnswer(asked: readonly Asked[]): { fields: [string, string][]; body: string } {
   const used = asked.flatMap(({ limit, check }) =>
     limit !== undefined && check?.allowed === false ? [{ limit, check }] : [],
@@ -81,10 +80,13 @@ function quotaAnswer(asked: readonly Asked[]): { fields: [string, string][]; bod
   });
   const first = named.reduce((a, b) => (b.check.retryAfterMs < a.check.retryAfterMs ? b : a));
   const seconds = Math.max(1, Math.ceil(first.check.retryAfterMs / 1000));
-  const policies = named.map(({ name, check, window }) => `"${name}";q=${check.limit}${window}`);
+  const policyOf = ({ name, check, window }: (typeof named)[number]): string => `"${name}";q=${check.limit}${window}`;
   return {
     fields: [
-      ["RateLimit-Policy", policies.join(", ")],
+      [
+        "RateLimit-Policy",
+        policyList(named.map(policyOf), () => [first, ...named.filter((one) => one !== first)].map(policyOf)),
+      ],
       ["RateLimit", `"${first.name}";r=0;t=${seconds}`],
       ["Retry-After", String(seconds)],
       ["Content-Type", "application/problem+json"],
@@ -100,7 +102,7 @@ function quotaAnswer(asked: readonly Asked[]): { fields: [string, string][]; bod
   };
 }
 
-/** As the reference: the status that is over, else the one with the least left. */
+/** Like the reference: the status that is over the limit, else the one with the least remaining. */
 function threeFields(
   statuses: readonly DescriptorStatus[],
   [limit, remaining, reset]: readonly [string, string, string],

@@ -4,7 +4,7 @@ import { codes } from "./rate-limit-messages.js";
 import { RequestOverrides } from "./request-overrides.js";
 import { createShouldRateLimit } from "./should-rate-limit.js";
 
-test("a value that takes too many steps to match is over its limit: an error would make Envoy let it pass", async () => {
+test("a value that is too complex to match is over its limit: on an error Envoy would fail open", async () => {
   const rule = { key: [], algorithm: "token-bucket", limit: 5, window: "1m" } as const;
   const limiter = createLimiter({ rules: [{ id: "r", match: { path: `${"**a*".repeat(63)}b` }, ...rule }] });
   const shouldRateLimit = createShouldRateLimit({

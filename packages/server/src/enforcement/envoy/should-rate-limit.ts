@@ -1,13 +1,13 @@
 /**
- * `ShouldRateLimit`: a request with descriptors in, a response with one status per descriptor out. The whole story is `decide`.
+ * `ShouldRateLimit`: a request with descriptors in, a response with one status per descriptor out. `decide` reads as the whole story.
  *
- *   1. descriptors that carry a lease give its places back, and ask nothing more
- *   2. each of the others finds its limit in Envoy's files, or brings one            none: it passes
+ *   1. descriptors with a lease release its places, and ask for nothing else
+ *   2. every other descriptor looks up its limit in Envoy's files, or carries one       none: it passes
  *   3. limits that others replace are dropped; unlimited ones need no counter
- *   4. all that is left, and Sluice's own rules on the request's entries, is decided as ONE request: nothing is charged unless all passes,
- *      but hits that a descriptor itself carries: those were used already (stream done), and are counted in full
- *   5. quotas refuse only if all of them are used up; then what was charged is given back
- *   6. each descriptor's status tells its tightest limit, with the true remaining and wait
+ *   4. the rest, plus Sluice's own rules on the request's entries, is decided as ONE request: nothing is charged unless all pass, except
+ *      hits that a descriptor itself carries: those have been used already (stream done), and are counted in full
+ *   5. quotas refuse only if all of them are used up; the other charges are then refunded
+ *   6. each descriptor's status reports its tightest limit, with the true remaining and wait
  */
 import {
   type CheckPart,
@@ -26,11 +26,11 @@ import {
   COUNTER_ATTRIBUTE,
   LIMIT_ATTRIBUTE,
   type Override,
-  overrideRuleId,
+  overrideCounter,
   ruleIdOf,
 } from "./envoy-rules.js";
 import { abandon, type GivenBackOutcome, giveBackParts, leaseOf, releaseLeases } from "./give-back.js";
-import { counterOf, type Found, type LimitTree } from "./limit-tree.js";
+import type { Found, LimitTree } from "./limit-tree.js";
 import { MOST_DESCRIPTORS, MOST_ENTRIES } from "./message-bounds.js";
 import { ownAttributes } from "./own-attributes.js";
 import { PlainRequests, type SpelledResponse } from "./plain-requests.js";
@@ -48,7 +48,7 @@ interface ShouldRateLimitOptions {
   readonly limiter: Limiter;
   /** Absent without --envoy-config. */
   readonly tree: () => LimitTree | undefined;
-  /** Whether limits are yet to come: until then nothing can be decided, and the caller's own failure mode should. */
+  /** Whether limits have not arrived yet: until then nothing can be decided, and the caller's failure mode applies. */
   readonly lacksLimits: () => boolean;
   readonly overrides: RequestOverrides;
   readonly answers: AnswerOptions;
@@ -57,15 +57,15 @@ interface ShouldRateLimitOptions {
   readonly counts?: ReferenceMetrics | undefined;
 }
 
-/** Nothing can be decided now; it is not the caller's fault, nor Sluice's. */
+/** Nothing can be decided now, through no fault of the caller or Sluice. */
 export class Undecided extends Error {}
 
-/** A descriptor with what became of it. */
+/** A descriptor and its outcome. */
 export interface Asked {
   readonly descriptor: RateLimitDescriptor;
   readonly hits: number;
   limit: FoundLimit | undefined;
-  /** Of its own limit; filled by the decision. */
+  /** The result for its own limit; filled by the decision. */
   check: CheckResult | undefined;
 }
 
@@ -75,13 +75,13 @@ type FoundLimit =
 
 export interface ShouldRateLimit {
   (request: RateLimitRequest): Promise<RateLimitResponse>;
-  /** The fast path, if there is one; undefined for a request that cannot take it. Throws what the other rejects with. */
+  /** The fast path, if there is one; undefined if the request does not qualify. Throws what the full path rejects with. */
   plain?(request: RateLimitRequest): PlainAnswer | undefined;
 }
 
 type PlainAnswer = MaybePromise<RateLimitResponse | SpelledResponse>;
 
-/** More than any limit can be; beyond 2^53 numbers would not be whole. */
+/** More than any limit; beyond 2^53 numbers lose precision. */
 const MOST_HITS = 0xffff_ffff;
 
 export function createShouldRateLimit(
@@ -99,7 +99,7 @@ export function createShouldRateLimit(
   };
   return Object.assign(shouldRateLimit, {
     plain(request: RateLimitRequest): PlainAnswer | undefined {
-      // The reference's metrics are of the long way.
+      // Only the full path feeds the reference's metrics.
       if (counts !== undefined || options.lacksLimits()) return undefined;
       const taken = plain.plainOf(request);
       if (taken === undefined) return undefined;
@@ -123,7 +123,7 @@ export function createShouldRateLimit(
     throw error;
   }
 
-  /** A store that is away may be an error for the caller, whose failure mode then decides. */
+  /** Store failure may be reported as an error, so that the caller's failure mode decides. */
   function mustBeDecided(decision: Decision): Decision {
     if (!answers.failsWithStore || decision.degraded === undefined) return decision;
     void decision.lease?.release().catch(() => undefined);
@@ -165,7 +165,7 @@ export function createShouldRateLimit(
   }
 }
 
-/** Usage that a descriptor reports stays counted though the request is refused; only the requested hits are given back. */
+/** Usage that a descriptor reports stays counted even if the request is refused; only requested hits are refunded. */
 async function refundPlain(
   limiter: Limiter,
   made: { decision: Decision; parts: readonly CheckPart[]; results: readonly (readonly CheckResult[])[] },
@@ -178,14 +178,14 @@ async function refundPlain(
 }
 
 /**
- * Values that take too many steps to match are over their limit. Envoy treats an error as "let it pass" unless it fails closed,
- * and the values are often the client's own: no client may get through by sending such a value.
+ * Values that take too many steps to match count as over the limit. On an error Envoy lets the request pass unless it fails closed, and the
+ * values are often client-controlled: sending such a value must not get a client through.
  */
 function tooComplex(error: unknown, request: RateLimitRequest): RateLimitResponse | undefined {
   return error instanceof SluiceError && error.code === "too-complex" ? refuseAll(request) : undefined;
 }
 
-/** A book of their own for requests of Envoy while the starter rules are in force; absent, those in force count. */
+/** A separate rule book for Envoy requests while the starter rules are in force; absent otherwise. */
 function withoutStarterRules(limiter: Limiter): () => RuleBook | undefined {
   let seen: readonly Rule[] | undefined;
   let book: RuleBook | undefined;
@@ -209,10 +209,10 @@ function mustBeWhole({ domain, descriptors }: RateLimitRequest): void {
   }
 }
 
-/** A descriptor's own hits win, and 0 only looks; else the request's, at least 1. */
+/** A descriptor's own hits take precedence, and 0 only peeks; otherwise the request's, at least 1. */
 function ask(descriptor: RateLimitDescriptor, request: RateLimitRequest, tree: LimitTree | undefined): Asked {
   const { domain, hitsAddend } = request;
-  // 64 bits arrive as an object, a text or a number, by the transport.
+  // Depending on the transport, 64-bit integers arrive as an object, a string or a number.
   const own = descriptor.hitsAddend?.value;
   const hits = own == null ? Math.max(1, hitsAddend) : Math.min(Number(String(own)), MOST_HITS);
   if (leaseOf(descriptor) !== undefined) return { descriptor, hits: 0, limit: undefined, check: undefined };
@@ -221,8 +221,8 @@ function ask(descriptor: RateLimitDescriptor, request: RateLimitRequest, tree: L
 }
 
 /**
- * Under Sluice's own rules the request costs what it says itself, and nothing if all its descriptors only look. Where each carries hits of
- * its own, the work was done before: then it is counted, never refused.
+ * Under Sluice's own rules the request costs its own hits, or nothing if all its descriptors only peek. If each descriptor carries hits,
+ * the work has been done already: it is counted, never refused.
  */
 function ownPart(request: RateLimitRequest, asked: readonly Asked[]): CheckPart {
   const looksOnly = asked.every(({ hits }) => hits === 0);
@@ -241,22 +241,22 @@ function findLimit({ limit, entries }: RateLimitDescriptor, domain: string, tree
   if (limit == null) return found && { kind: "placed", ...found };
   const unit = overrideUnit(limit.unit);
   if (unit === undefined) throw new SluiceError("invalid-request", "descriptors.limit.unit: expected a unit of time");
-  const ruleId = overrideRuleId(unit, found?.placed);
+  const { ruleId, counter } = overrideCounter(unit, found, { domain, entries });
   const override = { requestsPerUnit: limit.requestsPerUnit, unit, ruleId, quota: allQuotas };
-  return { kind: "override", override, counter: counterOf(domain, entries) };
+  return { kind: "override", override, counter };
 }
 
 function isUnlimited(limit: FoundLimit | undefined): boolean {
   return limit?.kind === "placed" && limit.placed.limit.unlimited;
 }
 
-/** `replaces` drops every limit of the same request whose name is listed. */
+/** `replaces` drops every limit in the same request whose name it lists. */
 function dropReplaced(asked: readonly Asked[]): void {
   if (!asked.some(({ limit }) => limit?.kind === "placed" && limit.placed.limit.replaces.length > 0)) return;
   const replaced = new Set(asked.flatMap(({ limit }) => (limit?.kind === "placed" ? limit.placed.limit.replaces : [])));
   for (const one of asked) {
     const named = one.limit?.kind === "placed" ? one.limit.placed.limit : undefined;
-    // Unlimited, it stays so: the reference looks at the names of those that would be counted.
+    // An unlimited one stays: the reference checks only the names of limits that would be counted.
     if (named?.name !== undefined && !named.unlimited && replaced.has(named.name)) one.limit = undefined;
   }
 }
@@ -284,8 +284,8 @@ function partOf(
 }
 
 /**
- * The protocol does not mark a call on stream done, but only those carry hits in a descriptor: what was used is counted, as the reference
- * does. Places are taken or not.
+ * The protocol does not mark stream-done calls, but only they carry hits in a descriptor: like the reference, count what was used. Does not
+ * apply to concurrency places, which are taken or not.
  */
 function isCountedInFull({ descriptor, limit }: Asked, { countsRefused }: AnswerOptions): boolean {
   const placed = limit?.kind === "placed" ? limit.placed.limit : undefined;

@@ -1,6 +1,6 @@
 /**
- * Responses to requests that passed one rule: all but two numbers is the same for every key of the rule, and kept as bytes.
- * In: a decision. Out: the bytes that `respond` and `encodeResponse` would make, or undefined where it is not of that kind, or was not learned.
+ * Caches response bytes for requests that passed a single rule: all but two numbers are the same for every key of the rule.
+ * In: a decision. Out: the same bytes as `respond` plus `encodeResponse`, or undefined if it does not qualify or was not learned yet.
  */
 import type { Decision } from "sluice";
 import { Decision as Made } from "sluice/internal";
@@ -11,17 +11,17 @@ import type { AnswerOptions } from "./respond.js";
 
 type Plan = NonNullable<ReturnType<typeof Made.onlyPlanOf>>;
 
-/** What was answered, as a message and as bytes. */
+/** A response, as a message and as bytes. */
 export interface Answered {
   readonly response: RateLimitResponse;
   readonly bytes: Buffer;
-  /** The limit of Envoy's files, which may have a name of its own; absent for a rule of Sluice's. */
+  /** The limit from Envoy's files, which may have its own name; absent for one of Sluice's own rules. */
   readonly placed: PlacedLimit | undefined;
 }
 
 interface Learned {
   readonly placed: PlacedLimit | undefined;
-  /** `adapt` puts another policy into the same plan. */
+  /** Kept, because `adapt` puts another policy into the same plan. */
   readonly policy: Plan["policy"];
   readonly parts: PassParts;
 }
@@ -30,7 +30,7 @@ const MOST_UINT32 = 0xffff_ffff;
 
 export class SpelledPasses {
   readonly #isOn: boolean;
-  /** By the rule's plan, with its numbers. A rule that changes has another. */
+  /** By the rule's plan, which includes its numbers: a changed rule has a new plan. */
   readonly #learned = new WeakMap<Plan, Learned>();
 
   constructor({ fields, dynamicMetadata }: AnswerOptions) {
@@ -51,17 +51,17 @@ export class SpelledPasses {
     if (plan === undefined || status?.currentLimit === undefined || rateLimit?.key !== "RateLimit") return;
     const name = /^"([^"]*)";r=/.exec(rateLimit.value)?.[1] ?? plan.rule;
     const parts = passParts({ limit: status.currentLimit, policyField: policyField!, rule: name });
-    // Learned only if it would have been the answer: one that has anything else to it is not of this kind.
+    // Learned only if it reproduces the actual bytes: a response with anything else in it does not qualify.
     if (parts === undefined || !spelled(decision, parts).equals(bytes)) return;
     this.#learned.set(plan, { placed, policy: plan.policy, parts });
   }
 
-  /** Undefined where the response has more to it, or its numbers are not those of the decision. */
+  /** Undefined if the response contains more, or numbers that are not the decision's. */
   #planOf(decision: Decision): Plan | undefined {
     if (!this.#isOn || decision.degraded !== undefined || decision.lease !== undefined) return undefined;
     const plan = Made.onlyPlanOf(decision);
     if (plan === undefined || plan.mode !== "enforce" || plan.policy.stored === "concurrency") return undefined;
-    // Without a wait, a window's end is told from the clock.
+    // Without a wait, the reset time comes from the clock.
     const isPlain = decision.resetAfterMs > 0 && decision.limit! > 0 && decision.remaining! <= MOST_UINT32;
     return isPlain ? plan : undefined;
   }

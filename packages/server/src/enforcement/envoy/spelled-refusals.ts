@@ -1,7 +1,7 @@
 /**
- * Responses to refused requests: of one rule, they differ in nothing but the wait, whose last word is a number of milliseconds in the body.
- * Under attack they are nearly all that is sent, so the bytes made last for a rule are sent again, with that number put in.
- * In: a decision. Out: the bytes that `respond` and `encodeResponse` would make, or undefined where others were learned, or none.
+ * Caches response bytes for refused requests: those of one rule differ only in the wait, which ends the body as a number of milliseconds.
+ * Under attack nearly all responses are refusals, so the last bytes of a rule are reused with that number patched.
+ * In: a decision. Out: the same bytes as `respond` plus `encodeResponse`, or undefined if the cached ones do not fit.
  */
 import type { Decision } from "sluice";
 import { NEVER_MS } from "sluice";
@@ -14,11 +14,11 @@ type Plan = NonNullable<ReturnType<typeof Made.onlyPlanOf>>;
 
 interface Learned {
   readonly placed: PlacedLimit | undefined;
-  /** `adapt` puts another policy into the same plan. */
+  /** Kept, because `adapt` puts another policy into the same plan. */
   readonly policy: Plan["policy"];
   readonly remaining: number | undefined;
   readonly reason: string | undefined;
-  /** The wait in whole seconds, as all other places of the response have it, and how many digits its milliseconds have. */
+  /** The wait in whole seconds, as used elsewhere in the response, and the number of digits of its milliseconds. */
   readonly seconds: number;
   readonly digits: number;
   readonly bytes: Buffer;
@@ -41,7 +41,7 @@ export class SpelledRefusals {
     if (!isLike(learned, decision)) return undefined;
     const bytes = Buffer.allocUnsafe(learned.bytes.length);
     bytes.set(learned.bytes);
-    // In front of the brace that ends the body, and the response.
+    // The digits end right before the closing brace of the body, which also ends the response.
     let rest = decision.retryAfterMs;
     for (let i = bytes.length - 2; i > bytes.length - 2 - learned.digits; i--) {
       bytes[i] = ZERO + (rest % 10);

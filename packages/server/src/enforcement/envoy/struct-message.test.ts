@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { plainStruct, structOf } from "./struct-message.js";
 
-test("any JSON object survives the way into a protobuf Struct and back", () => {
+test("any JSON object survives the round trip through a protobuf Struct", () => {
   const json = fc.dictionary(fc.string(), fc.jsonValue());
   fc.assert(
     fc.property(json, (given) => {
@@ -17,7 +17,7 @@ test("false, 0 and the empty text are values, not absences", () => {
   expect(plainStruct(structOf(plain))).toEqual(plain);
 });
 
-test("a value of no kind is null, as the protocol has it for an unset one", () => {
+test("a value without a kind is null, as the protocol defines it", () => {
   expect(plainStruct({ fields: { unset: {} } })).toEqual({ unset: null });
   expect(plainStruct({})).toEqual({});
 });

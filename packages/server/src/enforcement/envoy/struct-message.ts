@@ -1,4 +1,4 @@
-/** `google.protobuf.Struct`, to and from what JSON has. */
+/** Converts between `google.protobuf.Struct` and plain JSON values. */
 
 export interface StructMessage {
   readonly fields?: Readonly<Record<string, ValueMessage>>;
@@ -13,7 +13,6 @@ interface ValueMessage {
   readonly listValue?: { readonly values?: readonly ValueMessage[] };
 }
 
-/** `google.protobuf.Struct` as JSON has it. */
 export function plainStruct({ fields = {} }: StructMessage): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, plainValue(value)]));
 }
@@ -24,7 +23,7 @@ function plainValue({ numberValue, stringValue, boolValue, structValue, listValu
   return numberValue ?? stringValue ?? boolValue ?? null;
 }
 
-/** The inverse. Values that JSON does not have become null. */
+/** The inverse of `plainStruct`. Values that JSON does not support become null. */
 export function structOf(plain: Readonly<Record<string, unknown>>): StructMessage {
   return { fields: Object.fromEntries(Object.entries(plain).map(([name, value]) => [name, messageOf(value)])) };
 }

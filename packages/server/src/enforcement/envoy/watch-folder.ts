@@ -1,6 +1,6 @@
 /**
- * The folder of `--envoy-config`, watched: read whole, swapped whole. A bad edit keeps what was in force and logs what is wrong. Neither
- * looking nor reading stalls requests: the folder may have ten thousand files and a hundred thousand limits.
+ * Watches the `--envoy-config` folder: read as a whole, swapped as a whole. A broken edit keeps the limits in force and logs the mistakes.
+ * Neither polling nor reading blocks requests: the folder may have ten thousand files and a hundred thousand limits.
  */
 import { runAtOnce, runInSlices } from "sluice/internal";
 import type { Log } from "../../log.js";
@@ -8,9 +8,9 @@ import { type FolderOptions, fingerprinting, readConfigFolder } from "./config-f
 import { type LimitTree, limitTree } from "./limit-tree.js";
 import { readLimits } from "./limit-worker.js";
 
-/** Folders mounted from a Kubernetes ConfigMap change by a swapped link, which file watchers miss; looking is cheap. */
+/** Polled, because folders mounted from a Kubernetes ConfigMap change by a symlink swap, which file watchers miss. */
 const LOOK_EVERY_MS = 500;
-/** A change that goes on is read when it has ended: half of a copied folder is no configuration. */
+/** Debounce: wait for a change to finish, as half of a copied folder is no configuration. */
 const SETTLED_AFTER_MS = 50;
 
 interface WatchedFolder {
@@ -21,13 +21,13 @@ interface WatchedFolder {
 type WatchOptions = FolderOptions & {
   log: Log;
   onReload: (outcome: "loaded" | "failed") => void;
-  /** Brings the tree in force. */
+  /** Puts the tree in force. */
   onChange: (tree: LimitTree) => Promise<void> | void;
 };
 
 export function watchConfigFolder(options: WatchOptions): WatchedFolder {
   const { folder, merge, allQuotas, onReload } = options;
-  // Only what a thread can be given.
+  // Only options that can be cloned to a thread.
   const folderOptions = { folder, merge, ...(allQuotas !== undefined && { allQuotas }) };
   let seen = runAtOnce(fingerprinting(folder));
   const first = readConfigFolder(options);
@@ -48,7 +48,7 @@ export function watchConfigFolder(options: WatchOptions): WatchedFolder {
     }
     lookLater(settled ? LOOK_EVERY_MS : SETTLED_AFTER_MS, now);
   }
-  /** Returns whether the folder stood still while it was read: of one that is being replaced, half would come in force. */
+  /** Returns whether the folder was stable during the read: otherwise half of a folder being replaced could come into force. */
   async function reload(now: string): Promise<boolean> {
     const read = await readLimits({ folder: folderOptions }).catch((error: Error) => error);
     if ((await runInSlices(fingerprinting(folder))) !== now) return false;

@@ -21,7 +21,7 @@ test.each([
   expect(wildcardOf(pattern)(value)).toBe(fits);
 });
 
-test("a wildcard means the same as the regular expression that it looks like", () => {
+test("a wildcard matches the same values as the equivalent regular expression", () => {
   const letters = (alphabet: string) => fc.string({ unit: fc.constantFrom(...alphabet), maxLength: 8 });
   fc.assert(
     fc.property(letters("ab*"), letters("ab"), (pattern, value) => {
@@ -32,7 +32,7 @@ test("a wildcard means the same as the regular expression that it looks like", (
   );
 });
 
-/** Counts what is asked of the value. */
+/** Counts the operations on the value. */
 function counted(value: string): { value: string; steps: () => number } {
   let steps = 0;
   const proxy = new Proxy(Object(value) as object, {
@@ -45,7 +45,7 @@ function counted(value: string): { value: string; steps: () => number } {
   return { value: proxy as unknown as string, steps: () => steps };
 }
 
-test("a long value is searched once for each part of the pattern, and not at all where its ends do not fit", () => {
+test("a long value is searched once per part of the pattern, and not at all if prefix or suffix differ", () => {
   const long = "a".repeat(50_000);
   const hostile = counted(long);
   expect(wildcardOf(`${"*a".repeat(50)}*b*`)(hostile.value)).toBe(false);

@@ -1,9 +1,8 @@
 /**
- * Values with `*`, which stands for any characters, none included. The value comes from a client, and a level may have thousands of
- * wildcards: ends are compared first, and what is between them is searched for by the engine, not character by character. Pure.
+ * Matches values with `*`, which stands for any characters, including none. Values come from clients, and a level may have thousands of
+ * wildcards: prefix and suffix are compared first, and the parts in between are found with `indexOf`, not character by character. Pure.
  */
 
-/** Whether a value fits the pattern. */
 export type Wildcard = (value: string) => boolean;
 
 export function wildcardOf(pattern: string): Wildcard {
@@ -16,7 +15,7 @@ export function wildcardOf(pattern: string): Wildcard {
     if (value.length < leastLength || !value.startsWith(prefix) || !value.endsWith(suffix)) return false;
     const end = value.length - suffix.length;
     let at = prefix.length;
-    // The first place of each part is the best: it leaves the most for the others.
+    // The first occurrence of each part is optimal: it leaves the most room for the rest.
     for (const part of between) {
       const found = value.indexOf(part, at);
       if (found === -1 || found + part.length > end) return false;

@@ -1,8 +1,8 @@
 /**
- * YAML as envoyproxy/ratelimit reads it (Go's yaml.v2, YAML 1.1): scalars keep the text that was written, because `00123`, `0x1F` and `True`
- * are values of descriptors like any other; merge keys are understood.
- * In: the text of a file. Out: its documents as mappings, lists, quoted texts and `Plain` scalars, or the mistakes of the syntax.
- * Never: a number or a boolean. Which one a plain scalar is depends on who reads it (`isFloat`, `booleanOf`, `wholeNumberOf`).
+ * Reads YAML as envoyproxy/ratelimit does (Go's yaml.v2, YAML 1.1): scalars keep their source text, because `00123`, `0x1F` and `True` are
+ * ordinary descriptor values; merge keys are supported.
+ * In: the text of a file. Out: its documents as mappings, lists, quoted strings and `Plain` scalars, or the syntax errors.
+ * Never: numbers or booleans. How a plain scalar is interpreted depends on its field (`isFloat`, `booleanOf`, `wholeNumberOf`).
  */
 import {
   type Alias,
@@ -16,7 +16,7 @@ import {
   type YAMLMap,
 } from "yaml";
 
-/** A scalar without quotes, as it was written. */
+/** An unquoted scalar, as its source text. */
 export class Plain {
   readonly text: string;
 
@@ -27,18 +27,18 @@ export class Plain {
 
 export type Mapping = Record<string, unknown>;
 
-/** Aliases of aliases can grow a page into gigabytes. */
+/** Nested aliases can expand a page to gigabytes (billion laughs). */
 const MOST_ALIASED = 100_000;
 
 export function readYaml(text: string): { documents: unknown[] } | { mistakes: string[] } {
-  // YAML 1.1 would read `=` and `<<` as types of their own; the plain text is all that is wanted here.
+  // The failsafe schema keeps plain text: YAML 1.1 would give `=` and `<<` types of their own.
   const parsed = parseAllDocuments(text, { schema: "failsafe", uniqueKeys: true, merge: false });
   const documents = "empty" in parsed ? [] : parsed;
   const mistakes = documents.flatMap(({ errors }) => errors.map(({ message }) => message.split("\n")[0]!));
   if (mistakes.length > 0) return { mistakes };
   try {
     const read = documents.map((document) => new Reader(document as Document).read(document.contents as Node | null));
-    // A file may end with `---`; an empty file is the caller's to refuse.
+    // A file may end with `---`; the caller refuses an empty file.
     const written = read.filter((content) => !isNull(content));
     return { documents: written.length > 0 ? written : [undefined] };
   } catch (error) {
@@ -48,10 +48,10 @@ export function readYaml(text: string): { documents: unknown[] } | { mistakes: s
 
 class Reader {
   readonly #document: Document;
-  /** How deep inside aliases the reader is, and how many values it found there. */
+  /** Current alias depth, and the number of values read through aliases. */
   #depth = 0;
   #aliased = 0;
-  /** Looked up once each: the library searches the whole document. */
+  /** Cached, because the library searches the whole document for each alias. */
   readonly #targets = new Map<Alias, unknown>();
 
   constructor(document: Document) {
@@ -77,7 +77,7 @@ class Reader {
   }
 
   #readMapping(node: YAMLMap): Mapping {
-    // Without a prototype: a key named `__proto__` is an unknown key like any other.
+    // No prototype, so that `__proto__` is an unknown key like any other.
     const mapping = Object.create(null) as Mapping;
     const merged: Mapping[] = [];
     for (const { key, value } of node.items) {
@@ -86,7 +86,7 @@ class Reader {
       if (name === "<<" && isPlain(key)) merged.push(...this.#mergedBy(value));
       else mapping[isPlain(key) ? name : String(key.value)] = this.read(value);
     }
-    // Own keys win over merged ones, and the first of several merged mappings over the others.
+    // Own keys win over merged ones, earlier merged mappings over later ones.
     for (const source of merged)
       for (const [name, value] of Object.entries(source)) if (!(name in mapping)) mapping[name] = value;
     return mapping;
@@ -112,7 +112,7 @@ export function isNull(value: unknown): boolean {
   return value === undefined || value === null || (value instanceof Plain && /^(|~|null|Null|NULL)$/.test(value.text));
 }
 
-/** YAML 1.1 knows more words for it than JSON. */
+/** YAML 1.1 has more words for booleans than JSON. */
 export function booleanOf(value: unknown): boolean | undefined {
   if (typeof value === "boolean") return value;
   if (!(value instanceof Plain)) return undefined;
@@ -134,14 +134,14 @@ export function wholeNumberOf(value: unknown): number | undefined {
   return Number.isSafeInteger(number) ? (sign === "-" ? -number : number) : undefined;
 }
 
-/** Values that the reference parses as floating-point numbers, and refuses everywhere: `1.0`, `08`, `1e+3`, `.inf`. */
+/** Values that the reference parses as floats and always refuses: `1.0`, `08`, `1e+3`, `.inf`. */
 export function isFloat({ text }: Plain): boolean {
   if (/^[-+]?\.(inf|Inf|INF)$|^\.(nan|NaN|NAN)$/.test(text)) return true;
   const digits = text.replaceAll("_", "");
   return /^[-+]?\d*\.?\d+([eE][-+]\d+)?$|^[-+]?\d+\.$/.test(digits) && wholeNumberOf(new Plain(digits)) === undefined;
 }
 
-/** As JSON would have it, for what is passed on: numbers of rules, metadata. */
+/** Converts to plain JSON values, for rule numbers and metadata. */
 export function nativeOf(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(nativeOf);
   if (isMapping(value)) return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, nativeOf(one)]));

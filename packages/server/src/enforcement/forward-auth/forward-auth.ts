@@ -1,14 +1,17 @@
 /**
- * `ANY /v1/forward-auth`: for gateways that ask before they pass a request on (nginx auth_request, Caddy forward_auth, Traefik ForwardAuth).
- * In: the gateway's question; the client's own request stands in X-Forwarded-Method, -Uri, -Host and -For. Out: 200 with the RateLimit
- * fields, or the refusal as its client should see it. `?deny=403` changes the status, for nginx hands on only 401 and 403.
+ * `ANY /v1/forward-auth`, for gateways that ask before they forward a request (nginx auth_request, Caddy forward_auth, Traefik
+ * ForwardAuth).
+ * In: the gateway's subrequest; X-Forwarded-Method, -Uri, -Host and -For describe the client's request. Out: 200 with the RateLimit
+ * headers, or the refusal for the client. `?deny=403` changes the status, because nginx relays only 401 and 403. `?wait=500ms` is how long
+ * the gateway waits: a request whose turn (`maxWait`) comes later is refused. If the gateway gave up instead, it might let the request
+ * pass, and the turn would be given back: nothing would be counted.
  *
- * One set of names is read, never two: a client could fill in the one that its gateway does not overwrite.
+ * Only one set of headers is read: a client could forge whichever one its gateway does not overwrite.
  */
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { type Attributes, type Decision, type Limiter, SluiceError } from "sluice";
+import { type AcquireOptions, type Attributes, type Decision, type Limiter, SluiceError } from "sluice";
 import { answerOf, type HeadersOption } from "sluice/http";
-import { ClientLeft } from "sluice/internal";
+import { ClientLeft, parseDuration } from "sluice/internal";
 import Type, { type Static } from "typebox";
 import { problemOf } from "../../http/problem.js";
 import { sendProblem } from "../../http/write-problem.js";
@@ -22,9 +25,15 @@ interface ForwardAuthOptions {
   readonly headers: HeadersOption;
 }
 
-/** Other parameters are the client's own: Caddy hands the query of its request on to the question. */
+/** Other parameters belong to the client: Caddy copies its request's query to the subrequest. */
 const query = Type.Object({
   deny: Type.Optional(Type.Unknown({ description: "Status of a refusal, 4xx or 5xx, instead of 429 or 503." })),
+  wait: Type.Optional(
+    Type.Unknown({
+      description:
+        "How long the gateway waits at most for a turn under a rule with maxWait, such as 500ms: well below its own timeout.",
+    }),
+  ),
 });
 
 const refusal = { content: { "application/problem+json": { schema: Type.Object({}, { title: "Refusal" }) } } };
@@ -39,6 +48,11 @@ const answers = {
   "5xx": { description: "Refused, with the status of ?deny; or no decision could be made.", ...refusal },
 };
 
+/** Undefined: as long as the rules allow. An unreadable value means no waiting, so that no gateway waits longer than it intended. */
+function waitOf({ wait }: Static<typeof query>): number | undefined {
+  return wait === undefined ? undefined : (parseDuration(wait) ?? 0);
+}
+
 function refusalStatus(deny: unknown, status: number): number {
   return typeof deny === "string" && /^[45]\d\d$/.test(deny) ? Number(deny) : status;
 }
@@ -47,10 +61,10 @@ export function registerForwardAuth(app: FastifyInstance, options: ForwardAuthOp
   const { headers } = options;
   const observer = options.observe("forward-auth");
   app.register(async (scope) => {
-    // A gateway may send the client's body along (Traefik's forwardBody); what is in it is not our business.
+    // A gateway may forward the client's body (Traefik's forwardBody), which is not our concern.
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser("*", (_request, _payload, done) => done(null));
-    // A request that cannot be judged is refused in the same way: nginx would take 400 for a failure of ours.
+    // A request that cannot be judged is refused as well: nginx would treat 400 as a failure of ours.
     scope.setErrorHandler((error, request, reply) => {
       const problem = problemOf(error);
       if (problem === undefined) throw error;
@@ -70,11 +84,11 @@ export function registerForwardAuth(app: FastifyInstance, options: ForwardAuthOp
       },
       async (request, reply) => {
         const arrival = { sinceMs: performance.now(), traceparent: request.headers.traceparent };
-        const decision = await decide(options, request).catch((error: unknown) => {
+        const decision = await decide(options, request, waitOf(request.query)).catch((error: unknown) => {
           if (request.socket.destroyed) return undefined;
           throw error;
         });
-        // The gateway went away while its request waited for a turn: there is nobody to answer.
+        // The gateway disconnected while its request waited for a turn: no answer can be delivered.
         if (decision === undefined) return reply.hijack();
         observer.decided(decision, arrival);
         const answer = answerOf(decision, { headers });
@@ -90,13 +104,18 @@ export function registerForwardAuth(app: FastifyInstance, options: ForwardAuthOp
   });
 }
 
-/** A gateway may pass the target on as it came or resolved, and we cannot see which: where they differ, both must pass. */
-async function decide({ limiter, attributes }: ForwardAuthOptions, request: FastifyRequest): Promise<Decision> {
+/** A gateway may forward the target as received or resolved, and we cannot know which: if they differ, both must pass. */
+async function decide(
+  { limiter, attributes }: ForwardAuthOptions,
+  request: FastifyRequest,
+  maxWaitMs: number | undefined,
+): Promise<Decision> {
   const facts = factsOf(request);
   const known = await attributes.attributesOf(facts);
   const client = new ClientLeft(request.raw);
   try {
-    return await decideFor(limiter, { known, path: attributes.unresolvedPathOf(facts.target), signal: client.signal });
+    const path = attributes.unresolvedPathOf(facts.target);
+    return await decideFor(limiter, { known, path, asked: { hold: false, signal: client.signal, maxWaitMs } });
   } finally {
     client.forget();
   }
@@ -104,32 +123,30 @@ async function decide({ limiter, attributes }: ForwardAuthOptions, request: Fast
 
 interface Asked {
   readonly known: Attributes;
-  /** Where it is read in another way too. */
+  /** Set if the path can also be read in a second way. */
   readonly path: string | undefined;
-  readonly signal: () => AbortSignal;
+  readonly asked: AcquireOptions;
 }
 
-async function decideFor(limiter: Limiter, { known, path, signal }: Asked): Promise<Decision> {
-  const decision = await acquireWithoutLease(limiter, known, signal);
+async function decideFor(limiter: Limiter, { known, path, asked }: Asked): Promise<Decision> {
+  const decision = await acquireWithoutLease(limiter, known, asked);
   if (!decision.allowed || path === undefined) return decision;
-  const second = await acquireWithoutLease(limiter, { ...known, path }, signal);
+  const { maxWaitMs } = asked;
+  const left = maxWaitMs === undefined ? undefined : maxWaitMs - decision.delayMs;
+  const second = await acquireWithoutLease(limiter, { ...known, path }, { ...asked, maxWaitMs: left });
   if (second.allowed) return decision;
   await limiter.refund(decision);
   return second;
 }
 
-/** A lease would have to be released when the response ends, which a gateway that only asks cannot tell. */
-async function acquireWithoutLease(
-  limiter: Limiter,
-  attributes: Attributes,
-  signal: () => AbortSignal,
-): Promise<Decision> {
-  const decision = await limiter.acquire(attributes, { hold: false, signal });
+/** A lease would have to be released when the response ends, which a gateway's subrequest cannot report. */
+async function acquireWithoutLease(limiter: Limiter, attributes: Attributes, asked: AcquireOptions): Promise<Decision> {
+  const decision = await limiter.acquire(attributes, asked);
   await decision.lease?.release();
   return decision;
 }
 
-/** Missing headers are filled from the gateway's own request, so that a rule by address works with the barest set-up. */
+/** Missing headers default to the gateway's own request, so that a rule by address works with a minimal setup. */
 function factsOf({ headers, raw, socket, method, url }: FastifyRequest): HttpRequestFacts {
   return {
     method: single(headers["x-forwarded-method"]) ?? method,
@@ -141,7 +158,7 @@ function factsOf({ headers, raw, socket, method, url }: FastifyRequest): HttpReq
   };
 }
 
-/** Two fields of one name mean that the gateway added its own to the client's: neither can be trusted. */
+/** A repeated header means that the gateway appended its own to the client's: neither can be trusted. */
 function single(value: string | string[] | undefined): string | undefined {
   if (value === undefined) return undefined;
   if (typeof value === "string" && !value.includes(", ")) return value;

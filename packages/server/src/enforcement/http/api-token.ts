@@ -1,16 +1,14 @@
-/**
- * The data plane's token, where one is set: `Authorization: Bearer …`, compared in constant time.
- */
+/** The API token of the data plane, if configured: `Authorization: Bearer …`, compared in constant time. */
 import { createHash, timingSafeEqual } from "node:crypto";
 
-/** Digests have one length, so that not even the token's length can be timed. */
+/** Digests have equal length, so the comparison does not even leak the token's length. */
 function digest(token: string): Buffer {
   return createHash("sha256").update(token).digest();
 }
 
 const BEARER = /^Bearer +([^\s]+) *$/i;
 
-/** Tells whether an `Authorization` header carries the token. */
+/** Returns a function that checks an `Authorization` header for the token. */
 export function tokenGuard(token: string): (authorization: string | undefined) => boolean {
   const expected = digest(token);
   return (authorization) => {

@@ -1,6 +1,4 @@
-/**
- * The routes that answer with a decision: check, check/batch, charge, peek, explain. A refusal is answered 200 like any decision.
- */
+/** The routes that return a decision: check, check/batch, charge, peek, explain. A refusal is a 200, like any decision. */
 import type { FastifyInstance } from "fastify";
 import type { Attributes, CheckOptions, Limiter } from "sluice";
 import { problemBody, problemOf } from "../../http/problem.js";
@@ -11,7 +9,7 @@ import { type BatchBody, batchAnswer, batchBody, type CheckBody, checkBody, deci
 export interface CheckRouteOptions {
   readonly limiter: Limiter;
   readonly observe: Observe;
-  /** The attribute `region` of requests that name none. */
+  /** Default for the attribute `region`. */
   readonly region: string | undefined;
 }
 
@@ -27,7 +25,7 @@ export function registerCheckRoutes(app: FastifyInstance, options: CheckRouteOpt
   app.post<{ Body: CheckBody }>(
     "/v1/check",
     decisionRoute("Decide and charge"),
-    // No async function here: on the hottest path of the service, the promise that the limiter gives is enough.
+    // Not an async function: on the hottest path, the limiter's own promise is enough.
     ({ body, headers: { traceparent } }) => {
       const arrival = { sinceMs: performance.now(), traceparent };
       return limiter.check(attributesOf(body), optionsOf(body)).then((made) => {
@@ -39,11 +37,11 @@ export function registerCheckRoutes(app: FastifyInstance, options: CheckRouteOpt
 
   app.post<{ Body: BatchBody }>("/v1/check/batch", batchRoute, async ({ body, headers: { traceparent } }, reply) => {
     const arrival = { sinceMs: performance.now(), traceparent };
-    // All at once: on Redis they share script calls, and both stores decide in the order of arrival.
+    // Concurrently: Redis batches them into shared script calls, and both stores decide in order of arrival.
     const settled = await Promise.allSettled(
       body.requests.map((one) => limiter.check(attributesOf(one), optionsOf(one))),
     );
-    // A mistake in one is answered in its place: the others are charged by now, and their callers wait for the answers.
+    // A mistake in one is answered in place: the others have been charged, and their callers need the answers.
     const decisions = settled.map((outcome) => (outcome.status === "fulfilled" ? outcome.value : undefined));
     observer.batchDecided(decisions, arrival);
     const texts = settled.map((outcome) =>
@@ -58,7 +56,7 @@ export function registerCheckRoutes(app: FastifyInstance, options: CheckRouteOpt
     async ({ body, headers: { traceparent } }) => {
       const arrival = { sinceMs: performance.now(), traceparent };
       const made = await limiter.charge(attributesOf(body), optionsOf(body));
-      // Whatever the counters say, a charge is never refused.
+      // A charge is never refused, whatever the counters say.
       observer.answered({ allowed: true, matched: made.checks.length > 0, decision: made }, arrival);
       return made;
     },
@@ -103,7 +101,7 @@ const batchRoute = {
   },
 };
 
-/** A mistake of one caller in a batch; any other failure fails the whole batch. */
+/** For a caller's mistake within a batch; any other failure fails the whole batch. */
 function problemText(error: unknown): string {
   const problem = problemOf(error);
   if (problem === undefined || problem.status >= 500) throw error;
@@ -111,6 +109,6 @@ function problemText(error: unknown): string {
 }
 
 function optionsOf({ cost, id }: CheckBody): CheckOptions {
-  // `undefined` and absent are not the same to the compiler, and this is cheaper than building the object field by field.
+  // To the compiler `undefined` and absent differ, and the cast is cheaper than building the object field by field.
   return { cost, id } as CheckOptions;
 }

@@ -1,4 +1,4 @@
-/** The data plane on the HTTP edge: `/v1` and what gateways ask, behind one token, where one is set. */
+/** The data plane on the HTTP edge: `/v1` and the gateway endpoints, behind the API token if one is configured. */
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { problem } from "../../http/problem.js";
 import { sendProblem } from "../../http/write-problem.js";
@@ -8,9 +8,9 @@ import { registerReservationRoutes } from "./reservation-routes.js";
 import { registerUtilisationRoute } from "./utilisation-route.js";
 
 interface DataPlaneOptions extends CheckRouteOptions {
-  /** Whether an Authorization header may pass; absent: the data plane is open. */
+  /** Checks an Authorization header for the API token; absent: the data plane is open. */
   readonly carriesToken: ((authorization: string | undefined) => boolean) | undefined;
-  /** Notes a wrong API token; resolves when the answer may go out, with the seconds to wait where its address failed too often. */
+  /** Records a wrong API token. Resolves when the answer may go out, with the seconds to wait if its address failed too often. */
   noteFailure(request: FastifyRequest): Promise<number | undefined>;
   /** More routes behind the same token: forward-auth, Envoy's /json. */
   readonly gateways: (app: FastifyInstance) => void;

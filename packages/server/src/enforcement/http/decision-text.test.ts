@@ -50,7 +50,7 @@ const made = fc.oneof(
   ),
 );
 
-test("any decision is spelled as its schema spells it", () => {
+test("the text equals the schema's serialisation for any decision", () => {
   fc.assert(
     fc.property(made, (one) => {
       const text = decisionText(one as unknown as Decision);

@@ -1,8 +1,8 @@
 /**
- * A decision as JSON, for the route that answers thousands a second: the fields of the schema `decision`, in ASCII only.
- * By hand, because a serialiser made from the schema costs more than the decision: it must allow for texts that need escaping, and here none
- * can come (rules, variants and leases have names without such letters). A test compares it with the schema's own.
- * The text that all passing checks of a rule share is cached: joining many small pieces is the cost.
+ * Serialises a decision to JSON, for the route that answers thousands per second: the fields of the schema `decision`, in ASCII only.
+ * Written by hand, because a generated serialiser costs more than the decision: it must handle strings that need escaping, which cannot
+ * occur here (the names of rules, variants and leases are restricted). A test compares it with the schema's serialisation.
+ * The text shared by all passing checks of a rule is cached, as joining many small pieces is the main cost.
  */
 import type { CheckResult, Decision, Explanation } from "sluice";
 
@@ -28,7 +28,7 @@ export function explanationText({ decision, rules, more }: Explanation): string 
   return more === undefined ? `${text}}` : `${text},"more":${more}}`;
 }
 
-/** The closing of the last decision of its kind: until the rules change, it is that of the next. */
+/** Caches the end of the last text of this kind: it stays the same until the rules change. */
 const lastClosing = { rulesVersion: -1, guarantee: "", text: "" };
 
 function closing({ violated, rulesVersion, guarantee }: Decision): string {
@@ -46,7 +46,7 @@ interface Opening {
   readonly text: string;
 }
 
-/** Of checks that passed, by rule. When full, all is forgotten at once. */
+/** Cached starts of passing checks, by rule. Cleared when full. */
 const openings = new Map<string, Opening>();
 const MOST_OPENINGS = 10_000;
 

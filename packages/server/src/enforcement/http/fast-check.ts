@@ -1,8 +1,8 @@
 /**
- * `POST /v1/check` straight from Node's HTTP server: the one route that a user's every request waits for.
- * Fastify's routing, hooks and reply cost more than the decision itself; here a check costs its parsing, its decision and its answer.
- * Only the plain case is taken (JSON of a known, small length, from no browser, no token or the right one). Whatever is unusual goes to Fastify's route
- * of the same name, which answers it in the same words: what is taken here is an optimisation, never a second contract.
+ * `POST /v1/check` directly on Node's HTTP server: the one route that every request of a user waits for.
+ * Fastify's routing, hooks and reply cost more than the decision; here a check costs parsing, decision and answer.
+ * Takes only the plain case (JSON of a known, small length, no browser, no token or the right one). Everything else goes to Fastify's route
+ * of the same path, which answers identically: this is an optimisation, never a second contract.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Attributes, type CheckOptions, type Decision, type Limiter, SluiceError } from "sluice";
@@ -21,7 +21,7 @@ interface FastCheckOptions {
   readonly limiter: Limiter;
   readonly observe: Observe;
   readonly region: string | undefined;
-  /** Whether an Authorization header may pass; absent: the data plane is open. */
+  /** Checks an Authorization header for the API token; absent: the data plane is open. */
   readonly carriesToken: ((authorization: string | undefined) => boolean) | undefined;
   readonly turnsAway: () => boolean;
   readonly log: Pick<Log, "error">;
@@ -35,7 +35,7 @@ export function createFastCheck(options: FastCheckOptions): FastPath {
   const validate = validatorOf(checkBody);
   const answers = new SendTogether((response, text) => {
     if (options.turnsAway()) response.setHeader("connection", "close");
-    // ASCII, so its length is that in bytes, and Node need not look for other letters.
+    // ASCII, so its length equals its byte length, and latin1 is the fastest encoding.
     response.writeHead(200, { "content-type": JSON_TYPE, "content-length": text.length });
     response.end(text, "latin1");
   });
@@ -78,7 +78,7 @@ export function createFastCheck(options: FastCheckOptions): FastPath {
     return true;
   };
 
-  /** The body is nearly always here already, in one piece with the headers: then it is read at once, without the stream's events. */
+  /** The body nearly always arrives with the headers: then it is read at once, without stream events. */
   function receive(request: IncomingMessage, response: ServerResponse, length: number): void {
     const sinceMs = performance.now();
     let received = request.read() as Buffer | null;
@@ -93,7 +93,7 @@ export function createFastCheck(options: FastCheckOptions): FastPath {
       finish(received);
       return;
     }
-    // Node's parser holds the body to its Content-Length: it is whole when that is reached.
+    // Node's parser enforces Content-Length, so the body is complete at that length.
     request.on("data", (chunk: Buffer) => {
       received = received === null ? chunk : Buffer.concat([received, chunk]);
       if (received.length === length) finish(received);
@@ -101,7 +101,7 @@ export function createFastCheck(options: FastCheckOptions): FastPath {
   }
 }
 
-/** How long the body of a plain request is; 0 if there is none, or if anything is unusual. */
+/** The body length of a plain request; 0 if it has none, or is unusual in any way. */
 function plainLength({ headers }: IncomingMessage): number {
   const length = Number(headers["content-length"]);
   const type = headers["content-type"];

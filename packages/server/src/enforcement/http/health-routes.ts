@@ -1,6 +1,4 @@
-/**
- * Liveness, readiness, metrics. Open even where the data plane asks for a token: probes and scrapers carry none.
- */
+/** Liveness, readiness, metrics. Public even if the data plane requires a token: probes and scrapers send none. */
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Limiter } from "sluice";
 import Type from "typebox";
@@ -8,15 +6,14 @@ import { problemResponses } from "../../http/problem-schema.js";
 
 interface HealthOptions {
   readonly limiter: Limiter;
-  /** The kind of the store, for people to read. Never a URL: it may hold a password. */
+  /** The store's kind, for people. Never its URL, which may contain a password. */
   readonly storeKind: string;
-  /** The state of the configuration layer. */
   configurationStatus(): { readonly loaded: boolean; readonly lastError?: string };
-  /** Whether a request carries a token of ours. Faults of a database or a file name addresses and paths, which strangers must not learn. */
+  /** Whether a request carries one of our tokens. Database and file errors contain addresses and paths, which strangers must not see. */
   isKnown(request: FastifyRequest): Promise<boolean>;
-  /** True from SIGTERM on: load balancers should look elsewhere. */
+  /** True from SIGTERM on: load balancers should stop sending requests. */
   isDraining(): boolean;
-  /** Prometheus text, of all workers where there are several. */
+  /** Prometheus text, aggregated over all workers. */
   metricsText(): Promise<string>;
 }
 
@@ -31,7 +28,7 @@ const readiness = Type.Object(
   { description: "Whether this instance should get traffic, and what it lacks." },
 );
 
-/** Probes and scrapers call by whatever name they have. */
+/** Probes and scrapers may use any host name. */
 const anyHost = { host: "any" } as const;
 const PROMETHEUS_TEXT = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -50,7 +47,7 @@ export function registerHealthRoutes(app: FastifyInstance, options: HealthOption
     () => Promise.resolve({ live: true }),
   );
 
-  // envoyproxy/ratelimit's name for the same, in plain text, with its statuses.
+  // envoyproxy/ratelimit's name for readiness, in plain text, with its statuses.
   app.get(
     "/healthcheck",
     {
@@ -104,9 +101,9 @@ export function registerHealthRoutes(app: FastifyInstance, options: HealthOption
 }
 
 /**
- * A store that is gone makes an instance unready only where a rule says `deny`: its clients would get 503 here and may fare better
- * elsewhere. Under `allow` and `local` the instance still answers as its rules say, and taking all of a fleet out at once
- * because of one Redis would turn a loss of counting into an outage.
+ * A failed store makes an instance unready only if a rule says `deny`: its clients would get 503 here and may fare better elsewhere. Under
+ * `allow` and `local` the instance still answers as configured, and taking a whole fleet out of rotation because of one Redis would turn a
+ * loss of counting into an outage.
  */
 function whyNotReady(
   { isDraining, limiter, configurationStatus }: HealthOptions,

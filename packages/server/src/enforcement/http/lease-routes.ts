@@ -1,6 +1,4 @@
-/**
- * The routes that give back: release and renew a lease, refund a request.
- */
+/** The routes that give something back: release or renew a lease, refund a request. */
 import type { FastifyInstance } from "fastify";
 import type { Limiter } from "sluice";
 import {

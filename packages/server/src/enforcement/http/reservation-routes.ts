@@ -1,6 +1,4 @@
-/**
- * The routes of reservations: settle at the real cost, hold more, cancel. From any instance, by the id alone.
- */
+/** Reservation routes: settle at the real cost, extend, cancel. Work on any instance, by id alone. */
 import type { FastifyInstance } from "fastify";
 import type { Limiter } from "sluice";
 import { decisionText } from "./decision-text.js";

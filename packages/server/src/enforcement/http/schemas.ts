@@ -1,6 +1,4 @@
-/**
- * Requests and answers of the HTTP API, described once: these schemas validate bodies, write answers, and are the OpenAPI document.
- */
+/** Schemas of the HTTP API's requests and responses: they validate bodies and generate the OpenAPI document. */
 import Type, { type Static } from "typebox";
 import { problemSchema } from "../../http/problem-schema.js";
 
@@ -200,6 +198,9 @@ export const explanation = Type.Object(
         ),
         nextAllowedAt: Type.Optional(Type.String()),
         unit: Type.Optional(Type.String()),
+        costAttribute: Type.Optional(
+          Type.String({ description: "Whose value is the cost under the rule, whatever cost the request names" }),
+        ),
         estimate: Type.Optional(
           Type.Object({
             holds: Type.Integer({ description: "Units that a check would hold now" }),

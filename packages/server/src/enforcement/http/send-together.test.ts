@@ -10,7 +10,7 @@ function recording(): { sent: string[]; answers: SendTogether } {
   return { sent, answers: new SendTogether((_response, text) => sent.push(text)) };
 }
 
-test("a lone answer leaves at the end of its round", async () => {
+test("a lone answer is sent at the end of its event-loop turn", async () => {
   const { sent, answers } = recording();
   answers.add(response, "a");
   expect(sent).toEqual([]);
@@ -18,7 +18,7 @@ test("a lone answer leaves at the end of its round", async () => {
   expect(sent).toEqual(["a"]);
 });
 
-test("many answers leave in their order, once each, and none waits for more than seven others", async () => {
+test("many answers are sent in order, once each, and none waits for more than seven others", async () => {
   const { sent, answers } = recording();
   const texts = Array.from({ length: 20 }, (_, i) => String(i));
   for (let i = 0; i < texts.length; i++) {

@@ -1,6 +1,4 @@
-/**
- * `POST /v1/utilisation`: a backend reports how busy it is, for load-shedding rules with the signal `reported`.
- */
+/** `POST /v1/utilisation`: a backend reports its utilisation, for load-shedding rules with the signal `reported`. */
 import type { FastifyInstance } from "fastify";
 import { type Limiter, SluiceError } from "sluice";
 import { parseDuration } from "sluice/internal";

@@ -1,15 +1,15 @@
 /**
- * The header fields that an upstream gets for a client's request: the client's own, and what this proxy says about it.
- * A stranger speaks for itself only: fields in which proxies name another client, host or path are passed on from trusted peers alone.
+ * Header fields of the upstream request: the client's own, and what this proxy adds about the client.
+ * Fields that name another client, host, path or method than the decision used are forwarded from trusted peers only.
  */
 import type { IncomingMessage } from "node:http";
 import type { RequestAttributes } from "../attributes/request-attributes.js";
 import { endToEnd } from "./message-headers.js";
 
-/** Written here, never passed on as they came. */
+/** Set by this proxy, never forwarded as received. */
 const rewritten = new Set(["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "via", "expect"]);
 
-/** Beside X-Forwarded-*. Some frameworks take the address, the host or even the path of a request from them. */
+/** Besides X-Forwarded-*. Some frameworks take the client's address, the host or even the path from them. */
 const spokenByProxies = new Set([
   "forwarded",
   "x-real-ip",
@@ -33,14 +33,17 @@ const spokenByProxies = new Set([
   "x-host",
 ]);
 
-/** Fields that the proxy writes in place of the client's, such as those of a body that it has changed. */
+/** Frameworks that honour them turn a POST into a DELETE, and the decision was about the POST. */
+const methodOverrides = new Set(["x-http-method-override", "x-http-method", "x-method-override"]);
+
+/** Fields that replace the client's, such as those that describe a body that the proxy changed. */
 export interface Replaced {
   /** In lower case. */
   readonly names: ReadonlySet<string>;
   readonly fields: readonly string[];
 }
 
-/** `written`: fields of every request, in place of the client's: the vendor's key, say, which no client has. */
+/** `written`: fixed fields that replace the client's on every request, such as the vendor's API key, which no client has. */
 export function clientFields(
   { trusts, headerNames, trustedHeaderNames }: RequestAttributes,
   written: Readonly<Record<string, string>> = {},
@@ -52,6 +55,8 @@ export function clientFields(
     const drop = (name: string): boolean => {
       if (rewritten.has(name) || ownNames.has(name) || replaced?.names.has(name)) return true;
       if (!trusted && (isSpokenByProxies(name) || trustedHeaderNames.has(name))) return true;
+      // An override mapped to an attribute was part of the decision, so it may be forwarded.
+      if (!trusted && methodOverrides.has(name) && !headerNames.has(name)) return true;
       return name.includes("_") && !headerNames.has(name) && isAlias(name.replaceAll("_", "-"));
     };
     const fields = endToEnd(client.rawHeaders, { drop, keep: headerNames });
@@ -59,10 +64,15 @@ export function clientFields(
     return [...fields, ...forwardedFields(client, trusted), ...framing, ...ownFields];
   };
 
-  /** CGI and its heirs (WSGI, PHP, Rack) read `X_User` and `X-User` as one name. */
+  /** CGI and its descendants (WSGI, PHP, Rack) treat `X_User` and `X-User` as the same name. */
   function isAlias(name: string): boolean {
     return (
-      rewritten.has(name) || ownNames.has(name) || isSpokenByProxies(name) || headerNames.has(name) || framing.has(name)
+      rewritten.has(name) ||
+      ownNames.has(name) ||
+      isSpokenByProxies(name) ||
+      methodOverrides.has(name) ||
+      headerNames.has(name) ||
+      framing.has(name)
     );
   }
 }
@@ -84,7 +94,7 @@ function forwardedFields(client: IncomingMessage, trusted: boolean): string[] {
   return fields;
 }
 
-/** Node frames the body by this or by its length; without either there is none. */
+/** Transfer-Encoding or Content-Length frames the body; without either there is none. */
 export function framingFields({ headers }: IncomingMessage): string[] {
   return headers["transfer-encoding"] === undefined ? [] : ["Transfer-Encoding", "chunked"];
 }

@@ -1,10 +1,8 @@
-/**
- * Holds a decision's lease for as long as a response lives: renews it before it ends, frees it once.
- */
+/** Keeps a decision's lease alive for the duration of a response: renews it before it expires, and releases it once. */
 import type { Decision } from "sluice";
 import { Lease } from "sluice/internal";
 
-/** Call when the response is over. `hasLeft`: its client did not wait for the end, and the upstream may still work for it. */
+/** Called when the response is over. `hasLeft`: the client disconnected early, so the upstream may still be working for it. */
 type ReleaseLease = (hasLeft: boolean) => void;
 
 export function holdLease({ lease }: Decision): ReleaseLease {
@@ -16,7 +14,7 @@ export function holdLease({ lease }: Decision): ReleaseLease {
     if (released) return;
     released = true;
     clearInterval(timer);
-    // Without the store the release fails; the lease then expires by itself.
+    // If the store is down the release fails, and the lease expires by itself.
     void (hasLeft ? Lease.leave(lease) : lease.release()).catch(() => undefined);
   };
 }

@@ -1,6 +1,6 @@
 /**
- * Which header fields a proxy passes on, and which belong to one connection only (RFC 9110, section 7.6.1). Pure.
- * Fields stay as they came: spelling, order and repetition.
+ * Selects the header fields that a proxy forwards, without the hop-by-hop ones (RFC 9110, section 7.6.1). Pure.
+ * Forwarded fields keep their spelling, order and repetition.
  */
 
 import { type IncomingMessage, STATUS_CODES } from "node:http";
@@ -22,13 +22,13 @@ const hopByHop = new Set([
 ]);
 
 interface Dropping {
-  /** More names to leave out; asked in lower case. */
+  /** Further names to drop; called with lower case. */
   readonly drop?: (name: string) => boolean;
-  /** Names that `Connection` cannot remove, in lower case: a decision was made by them. */
+  /** Names that `Connection` must not remove, in lower case, because a decision used them. */
   readonly keep?: ReadonlySet<string>;
 }
 
-/** The fields that may travel on, as a new list. */
+/** Returns the end-to-end fields as a new list. */
 export function endToEnd(raw: RawHeaders, { drop = () => false, keep }: Dropping = {}): string[] {
   const named = namedByConnection(raw);
   const kept: string[] = [];
@@ -40,7 +40,7 @@ export function endToEnd(raw: RawHeaders, { drop = () => false, keep }: Dropping
   return kept;
 }
 
-/** A message may not name these for removal: the receiver would frame or route it differently from us. */
+/** `Connection` must not remove these: the receiver would frame or route the message differently from us. */
 const notForRemoval = new Set(["content-length", "host", "cookie", "authorization", "content-type"]);
 
 function namedByConnection(raw: RawHeaders): Set<string> {
@@ -55,7 +55,10 @@ function namedByConnection(raw: RawHeaders): Set<string> {
   return named;
 }
 
-/** As RFC 9112 (section 4) allows it, in Latin-1; else the usual one, for Node reads more than it writes. */
+/**
+ * Reason phrases allowed by RFC 9112 (section 4), in Latin-1; others are replaced by the standard one, because Node parses more than it
+ * writes.
+ */
 const reason = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 export function reasonOf({ statusCode = 0, statusMessage = "" }: IncomingMessage): string {

@@ -1,12 +1,12 @@
 /**
- * Against request smuggling: refuses a request that could mean one thing to the proxy and another to an upstream, and normalises its
- * target, so that what is judged is what is passed on.
- * Node's parser has refused the worst before: two lengths, Content-Length beside Transfer-Encoding, bare line ends.
+ * Request smuggling protection: refuses a request that the proxy and an upstream could read differently, and normalises its target, so that
+ * the request forwarded is the one that was checked.
+ * Node's parser has already refused the worst: two lengths, Content-Length with Transfer-Encoding, bare line ends.
  */
 import type { IncomingMessage } from "node:http";
 import { type Problem, problem, problemOf } from "../../http/problem.js";
 
-/** Rewrites the request's `url` to its normal form, or says why it is refused (RFC 9112, sections 3.2 and 6.1). */
+/** Rewrites the request's `url` to its normal form, or returns why it is refused (RFC 9112, sections 3.2 and 6.1). */
 export function normaliseRequest(
   client: IncomingMessage,
   normalTarget: (target: string) => string,
@@ -46,7 +46,7 @@ function targetProblem(client: IncomingMessage): Problem | undefined {
   return undefined;
 }
 
-/** The host of a target in absolute form wins over the header, which is replaced (RFC 9112, section 3.2.2). */
+/** The host of an absolute-form target overrides the Host header, which is replaced (RFC 9112, section 3.2.2). */
 function replaceHost({ headers, rawHeaders }: IncomingMessage, host: string): void {
   headers.host = host;
   const at = rawHeaders.findIndex((name, i) => i % 2 === 0 && name.toLowerCase() === "host");

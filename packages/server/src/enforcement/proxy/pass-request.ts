@@ -1,10 +1,11 @@
 /**
- * Passes one request on to the upstream and its response back, streaming both ways.
+ * Forwards one request to the upstream and streams the response back.
  *
- * The ways in which it ends, each of which frees the lease and both sides:
- *   the response was sent whole · the client went away (the upstream's request is cut) · the upstream could not be reached (502) or
- *   fell silent (504) before it answered · the upstream broke off in the middle (the client's connection is cut, so that it
- *   cannot take half a response for a whole one)
+ * It can end in these ways, each of which releases the lease and both connections:
+ *   the response was sent completely
+ *   the client disconnected: the upstream request is aborted, with `--usage` after its usage has been read
+ *   the upstream could not be reached (502), or timed out before it answered (504)
+ *   the upstream broke off mid-response: the client's connection is cut, so that it cannot take half a response for a complete one
  */
 import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
 import { pipeline } from "node:stream";
@@ -23,11 +24,11 @@ interface Passing {
   readonly turnsAway: () => boolean;
   /** With `--usage`. */
   readonly call: LlmCall | undefined;
-  /** Ends a response that has not begun. */
+  /** Answers with a problem, before a response has started. */
   readonly refuse: (response: ServerResponse, problem: Problem) => void;
 }
 
-/** RFC 9110, section 9.2.2: a proxy does not repeat other requests by itself. An upstream may have done what it did not answer. */
+/** Only idempotent methods may be retried (RFC 9110, section 9.2.2): the upstream may have processed a request that it did not answer. */
 const repeatable = new Set(["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"]);
 
 function isRepeatable(client: IncomingMessage): boolean {
@@ -37,7 +38,10 @@ function isRepeatable(client: IncomingMessage): boolean {
 export function passRequest(passing: Passing, mayRetry = isRepeatable(passing.client)): void {
   const { client, response, upstream, call } = passing;
   const request = upstream.start(client, { replaced: call && replacedBy(call, client, upstream) });
-  const cut = (): void => void request.destroy();
+  const cut = (): void => {
+    // Its usage has yet to be read; the call aborts the request afterwards.
+    if (call?.isReadOn !== true) request.destroy();
+  };
   response.once("close", cut);
   let isOver = false;
   const fail = (refused: Problem): void => {
@@ -51,17 +55,17 @@ export function passRequest(passing: Passing, mayRetry = isRepeatable(passing.cl
     try {
       passResponse(passing, answer);
     } catch {
-      // Node reads answers that it does not write, such as one with the status 0. Thrown on, that would end the process.
+      // Node accepts responses that it refuses to write, such as one with the status 0. Uncaught, the error would crash the process.
       fail(unusable);
     }
   });
-  // Nobody asked for another protocol. Without a listener Node drops the connection, and the client would wait for its own timeout.
+  // No upgrade was requested. Without a listener Node drops the connection, and the client would wait for its own timeout.
   request.on("upgrade", (_answer, socket) => {
     socket.destroy();
     fail(unusable);
   });
   request.on("error", (error: NodeJS.ErrnoException) => {
-    // An upstream may close an idle connection at the very moment at which we reuse it; then it has seen nothing of the request.
+    // Keep-alive race: an upstream may close an idle connection just as it is reused, without having seen the request.
     const isUnseen = request.reusedSocket && error.code === "ECONNRESET" && !response.headersSent;
     if (mayRetry && isUnseen && !isOver && !response.destroyed) {
       isOver = true;
@@ -69,7 +73,7 @@ export function passRequest(passing: Passing, mayRetry = isRepeatable(passing.cl
       passRequest(passing, false);
     } else fail(problemOf(error));
   });
-  // An upstream that closes after an interim answer (1xx) is no error to Node. A response that has begun ends with the answer.
+  // Node reports no error if an upstream closes after an interim response (1xx). A response in progress ends with its own stream.
   request.once("close", () => {
     if (!response.headersSent) fail(unusable);
   });
@@ -78,7 +82,7 @@ export function passRequest(passing: Passing, mayRetry = isRepeatable(passing.cl
   else sendHeldBody(call.body, request);
 }
 
-/** Answers are read on their way, so they are asked for without compression. Vendors know themselves by their own name only. */
+/** Responses are parsed on the way, so request them uncompressed. Set the vendor's own Host, the only one that it answers to. */
 function replacedBy({ body }: LlmCall, client: IncomingMessage, { host }: Upstream): Replaced {
   const length = body === undefined ? framingFields(client) : ["Content-Length", String(body.bytes)];
   return {
@@ -88,18 +92,27 @@ function replacedBy({ body }: LlmCall, client: IncomingMessage, { host }: Upstre
 }
 
 function passResponse({ response, rateLimitFields, turnsAway, call }: Passing, answer: IncomingMessage): void {
-  // Without an upgrade Node takes 101 for a final answer, which the client would not.
+  // Without an upgrade Node takes 101 for a final response, which the client would not.
   if (answer.statusCode! < 200) throw new RangeError(`status: expected 200 or above, got ${answer.statusCode}`);
   const { through, drop } = call?.answered(answer) ?? { through: [], drop: undefined };
   const fields = endToEnd(answer.rawHeaders, drop && { drop });
   for (const [name, value] of Object.entries(rateLimitFields)) fields.push(name, value);
   if (turnsAway()) fields.push("Connection", "close");
   response.writeHead(answer.statusCode!, reasonOf(answer), fields);
-  // Headers at once: a stream of events may have its first event in an hour.
+  // Flush the headers: an event stream may have its first event in an hour.
   response.flushHeaders();
-  pipeline([answer, ...through, response], (error) => {
+  const cut = (error?: Error | null): void => {
     if (error != null) response.destroy();
-  });
+  };
+  const last = through.at(-1);
+  if (last === undefined) {
+    pipeline([answer, response], cut);
+    return;
+  }
+  // Kept out of the pipeline, which would end with the client's connection, while the answer may still be read for its usage.
+  pipeline([answer, ...through], cut);
+  // Swallows errors of writing to a closing connection; "close" reports its end.
+  last.pipe(response.on("error", () => undefined));
 }
 
 function sendBody(client: IncomingMessage, request: ClientRequest): void {
@@ -111,7 +124,7 @@ function sendBody(client: IncomingMessage, request: ClientRequest): void {
 
 function sendHeldBody(body: CallBody, request: ClientRequest): void {
   for (const block of body.blocks()) request.write(block);
-  // They count as held until the connection has taken them.
+  // Release the body's memory only once the connection has taken it.
   request.once("finish", body.letGo).once("close", body.letGo);
   request.end();
 }

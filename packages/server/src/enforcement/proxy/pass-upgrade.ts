@@ -1,6 +1,6 @@
 /**
- * Passes a WebSocket upgrade on: asks the upstream, hands its answer back, then joins the two connections.
- * Only WebSockets: passing `Upgrade: h2c` on would open a tunnel to the upstream in which no request is ever checked.
+ * Forwards a WebSocket upgrade: asks the upstream, relays its answer, then joins the two connections.
+ * Only WebSocket: forwarding `Upgrade: h2c` would open a tunnel to the upstream whose requests are never checked (h2c smuggling).
  */
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
@@ -13,11 +13,11 @@ import type { Upstream } from "./upstream.js";
 interface Upgrading {
   readonly client: IncomingMessage;
   readonly socket: Duplex;
-  /** Bytes that the client sent behind its request. */
+  /** Bytes that the client sent after its request. */
   readonly head: Buffer;
   readonly upstream: Upstream;
   readonly rateLimitFields: Readonly<Record<string, string>>;
-  /** Called once, when either side has gone. */
+  /** Called once, when either side has disconnected. */
   readonly onEnd: () => void;
 }
 
@@ -41,10 +41,10 @@ export function passUpgrade({ client, socket, head, upstream, rateLimitFields, o
     hasAnswered = true;
   };
   request.on("error", fail);
-  // An upstream that closes after an interim answer (1xx) is no error to Node.
+  // Node reports no error if an upstream closes after an interim response (1xx).
   request.once("close", fail);
   request.on("response", (answer) => {
-    // The upstream declined. Its answer is passed on whole, and ends with the connection.
+    // The upstream declined: relay its complete response, which ends with the connection.
     if (answer.statusCode! < 200) return fail();
     hasAnswered = true;
     const fields = [
@@ -54,7 +54,7 @@ export function passUpgrade({ client, socket, head, upstream, rateLimitFields, o
       "close",
     ];
     socket.write(responseHead(answer.statusCode!, reasonOf(answer), fields), "latin1");
-    // Cut with the answer: its length is not passed on, so half of it would look whole, or the client would wait for the rest.
+    // Reset the connection if the response breaks off: its length is not forwarded, so half of it would look complete.
     pipeline(answer, socket, (error) => {
       if (error != null) (socket as Socket).resetAndDestroy();
     });
@@ -76,15 +76,15 @@ function join(client: Duplex, upstream: Duplex): void {
     [upstream, client],
   ] as const) {
     from.pipe(to);
-    // An error is followed by "close", which ends the other side.
+    // "close" follows every error, and ends the other side.
     from.on("error", () => undefined);
-    // A WebSocket has no half-closed state: when one side has ended, what is on its way is sent and both are closed.
+    // WebSockets have no half-closed state: when one side ends, flush pending data and close both.
     from.once("end", () => void (to as Socket).destroySoon());
     from.once("close", () => to.destroy());
   }
 }
 
-/** Node has no response object for a connection that it has handed over. */
+/** Node provides no response object for a connection that it has handed over. */
 export function responseHead(status: number, phrase: string, fields: readonly string[]): string {
   let head = `HTTP/1.1 ${status} ${phrase}\r\n`;
   for (let i = 0; i + 1 < fields.length; i += 2) head += `${fields[i]}: ${fields[i + 1]}\r\n`;

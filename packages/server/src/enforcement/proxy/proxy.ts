@@ -1,12 +1,12 @@
 /**
- * The reverse proxy of `--upstream`: every request is checked, then passed on or refused. Its own port, so that no path of the upstream
- * is hidden by one of ours, and the data plane is not open to the upstream's clients.
+ * The reverse proxy (`--upstream`): every request is checked, then forwarded or refused. It has its own port, so that none of our paths
+ * shadows one of the upstream's, and upstream clients cannot reach the data plane.
  *
- * Written on node:http rather than taken from a library: of the kept ones, some rebuild WebSockets instead of passing them on, the others leave
- * hop-by-hop fields and h2c upgrades as they come, and the lease has to follow every way in which a response can end.
+ * Built on node:http rather than a library: of the maintained ones, some rebuild WebSockets instead of forwarding them, others forward
+ * hop-by-hop fields and h2c upgrades untouched, and the lease must follow every way in which a response can end.
  *
- * Against smuggling: Node's strict parser refuses both Content-Length and Transfer-Encoding, two lengths, and bare line ends; bodies are
- * framed anew towards the upstream; `normalise-request.ts` refuses what is left. Against slow peers: `proxyBounds`.
+ * Against request smuggling: Node's strict parser refuses Content-Length with Transfer-Encoding, two lengths, and bare line ends; bodies
+ * are re-framed towards the upstream; `normalise-request.ts` refuses the rest. Against slow peers: `proxyBounds`.
  */
 import { type IncomingMessage, type Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -25,6 +25,7 @@ import type { Log } from "../../log.js";
 import type { Observe, RequestObserver } from "../../monitoring/observe-requests.js";
 import type { RequestAttributes } from "../attributes/request-attributes.js";
 import { holdLease } from "./held-lease.js";
+import { closeIdleClients } from "./idle-clients.js";
 import { hasNoBody } from "./message-headers.js";
 import { normaliseRequest } from "./normalise-request.js";
 import { passRequest } from "./pass-request.js";
@@ -36,22 +37,24 @@ import { type FieldsForm, type JsonAnswer, vendorAnswer, vendorError } from "./u
 interface ProxyOptions {
   readonly upstream: string;
   readonly upstreamHeaders: Readonly<Record<string, string>>;
+  /** An upstream that is silent for this long is considered dead. */
+  readonly upstreamTimeoutMs: number;
   readonly limiter: Limiter;
   readonly observe: Observe;
   readonly attributes: RequestAttributes;
   readonly headers: HeadersOption;
   readonly tls: TlsFiles | undefined;
-  /** With `--usage`; `fields`: the rate limit fields in a vendor's form. */
+  /** With `--usage`; `fields`: the format of the rate limit headers. */
   readonly llm: { readonly gateway: LlmGateway; readonly fields: FieldsForm } | undefined;
-  /** Clients should turn to another instance. */
+  /** Whether clients should move to another instance. */
   readonly isLameDuck: () => boolean;
   readonly log: Log;
 }
 
-/** Uploads may be long, so the whole request has more time than a check; a connection on which nothing moves has not. */
+/** Uploads may be long, so a whole request gets more time than a check; a client that neither sends nor reads does not. */
 const proxyBounds = { requestTimeout: 300_000, headersTimeout: 10_000, idleTimeoutMs: 120_000 } as const;
 
-/** The client went away while its request waited for a turn: there is nobody to answer. */
+/** The client disconnected while its request waited for a turn. */
 const LEFT = new Error("the client left");
 const NOBODY = { decision: undefined, answer: undefined };
 
@@ -67,7 +70,7 @@ export function createProxy(options: ProxyOptions): Server {
   const turnsAway = (): boolean => options.isLameDuck() || isClosing(server);
 
   async function serve(client: IncomingMessage, response: ServerResponse): Promise<void> {
-    // Bytes behind a request that closes its connection are ignored: the sender and this proxy may disagree where they begin.
+    // Ignore bytes after a request that closes its connection: sender and proxy may disagree where the next one begins.
     if (ended.has(client.socket)) return;
     const ambiguity = problemOfClient(client);
     if (ambiguity !== undefined) {
@@ -76,20 +79,23 @@ export function createProxy(options: ProxyOptions): Server {
       return;
     }
     const call = await gateway?.read(client);
-    // The client went away before its body was whole.
+    // The client disconnected before its body was complete.
     if (gateway !== undefined && call === undefined) return;
+    const exchange = { client, response, isDecided: false };
+    asks(exchange);
     const { decision, answer } = await decide(client, call?.attributes).catch((error) => {
       call?.body?.letGo();
       if (error === LEFT) return NOBODY;
       throw error;
     });
     if (decision === undefined) return;
-    const end = holdUntilEnd(options, { decision, response, call });
-    // The client may have gone while we asked; "close" was then emitted before anyone listened.
+    exchange.isDecided = true;
+    const end = holdUntilEnd(options, { decision, response, call, turnsAway });
+    // The client may have disconnected during the check; "close" was then emitted before anything listened.
     if (response.destroyed) end({ wasPassed: false });
-    else if (decision.allowed) {
+    else if (decision.allowed)
       passRequest({ client, response, upstream, rateLimitFields: answer.headers, turnsAway, call, refuse });
-    } else sendRefusal(client, response, answer);
+    else sendRefusal(client, response, answer);
   }
 
   const server = boundedServer(options.tls, (client, response) => {
@@ -97,17 +103,17 @@ export function createProxy(options: ProxyOptions): Server {
   });
   server.on("clientError", answerClientError);
   server.requestTimeout = proxyBounds.requestTimeout;
-  server.setTimeout(proxyBounds.idleTimeoutMs);
+  const asks = closeIdleClients(server, proxyBounds.idleTimeoutMs);
 
   server.on("upgrade", (client: IncomingMessage, socket: Socket, head: Buffer) => {
-    // Without a listener, an error on a connection that Node has handed over would end the process.
+    // Without a listener, an error on a connection that Node has handed over would crash the process.
     socket.on("error", () => undefined);
     if (isWebSocket(client) && problemOfClient(client) === undefined)
       void upgrade(options, { client, socket, head, upstream, decide });
     else serveWithoutUpgrade(client, socket);
   });
 
-  /** RFC 9110, section 7.8: a server may ignore an upgrade that it does not want. */
+  /** A server may ignore an upgrade (RFC 9110, section 7.8). */
   function serveWithoutUpgrade(client: IncomingMessage, socket: Socket): void {
     const response = new ServerResponse(client);
     response.assignSocket(socket);
@@ -143,7 +149,7 @@ async function upgrade(options: ProxyOptions, upgrading: Upgrading): Promise<voi
       return;
     }
     const release = holdLease(decision);
-    // No cost is read from what passes: what was held stands.
+    // Usage of a tunnel is not metered: the reserved amount stands.
     const usedSoFar = (): Attributes => ({});
     const { reservation } = decision;
     const held = holdReservation({ limiter, reservation, usedSoFar, onRefused: () => socket.destroy() });
@@ -159,7 +165,7 @@ async function upgrade(options: ProxyOptions, upgrading: Upgrading): Promise<voi
   }
 }
 
-/** Problems as problems, or in the vendor's shape. */
+/** Writes problems in the standard format, or in the vendor's. */
 function problemWriters({ llm, log }: ProxyOptions) {
   const spelling = llm && {
     type: "application/json",
@@ -175,40 +181,58 @@ function problemWriters({ llm, log }: ProxyOptions) {
   return { refuse, fail };
 }
 
-/** Frees what the decision holds when the response is over: the lease, and the reservation at what was used. */
+/** When the response is over, releases the lease and settles the reservation at what was used. */
 function holdUntilEnd(
   { limiter }: ProxyOptions,
-  { decision, response, call }: { decision: Decision; response: ServerResponse; call: LlmCall | undefined },
+  { decision, response, call, turnsAway }: Held,
 ): (end: { wasPassed: boolean }) => void {
   const release = holdLease(decision);
   const held = holdReservation({
     limiter,
     reservation: decision.reservation,
-    usedSoFar: () => usedBy(call, false) ?? {},
-    onRefused: () => response.destroy(),
+    usedSoFar: () => usedBy(call, { isWhole: false }) ?? {},
+    onRefused: () => {
+      isStopped = true;
+      response.destroy();
+    },
   });
+  let isStopped = false;
   let isOver = false;
   const end = ({ wasPassed }: { wasPassed: boolean }): void => {
     release(wasPassed && !response.writableFinished);
     call?.body?.letGo();
-    const used = wasPassed ? usedBy(call, response.writableFinished) : undefined;
+    const { writableFinished: isWhole, statusCode: status } = response;
+    const used = wasPassed ? usedBy(call, { isWhole, status }) : undefined;
     held.end(used);
     if (!isOver && used !== undefined) call?.ended(used);
     isOver = true;
   };
-  response.once("close", () => end({ wasPassed: decision.allowed }));
+  response.once("close", () => {
+    const wasPassed = decision.allowed;
+    const isLeft = wasPassed && !response.writableFinished && !isStopped && !turnsAway();
+    const drained = isLeft ? call?.readOn() : undefined;
+    if (drained === undefined) end({ wasPassed });
+    else void drained.then(() => end({ wasPassed }));
+  });
   return end;
 }
 
-/** Without `--usage` no cost is read: what was held then stands. */
-function usedBy(call: LlmCall | undefined, isWhole: boolean): Attributes | undefined {
-  return call === undefined ? {} : call.used({ isWhole });
+interface Held {
+  readonly decision: Decision;
+  readonly response: ServerResponse;
+  readonly call: LlmCall | undefined;
+  readonly turnsAway: () => boolean;
 }
 
-/** Rejects with `LEFT` where the client did not wait. */
+/** Without `--usage` nothing is metered: the reserved amount stands. */
+function usedBy(call: LlmCall | undefined, end: { isWhole: boolean; status?: number }): Attributes | undefined {
+  return call === undefined ? {} : call.used(end);
+}
+
+/** Rejects with `LEFT` if the client disconnected. */
 type Decide = (client: IncomingMessage, ofCall?: Attributes) => Promise<{ decision: Decision; answer: JsonAnswer }>;
 
-/** `ofProxy`: attributes of every request; the mapping file may give them another value. */
+/** `ofProxy`: default attributes of every request; the mapping file may override them. */
 function decider(options: ProxyOptions, observer: RequestObserver, ofProxy: Attributes): Decide {
   const { limiter, attributes } = options;
   return async (client, ofCall = {}) => {
@@ -243,7 +267,7 @@ function spelled(decision: Decision, { limiter, headers, llm }: ProxyOptions): J
 
 function sendRefusal(client: IncomingMessage, response: ServerResponse, { status, headers, body }: JsonAnswer): void {
   const text = JSON.stringify(body);
-  // An unread body would keep the connection busy; it ends instead.
+  // An unread body blocks the connection for further requests, so close it.
   const isRead = hasNoBody(client) || client.complete;
   const closing = isRead ? {} : { Connection: "close" };
   if (!isRead) lingerAfter(response);

@@ -1,6 +1,4 @@
-/**
- * The server behind the proxy: where it is, how requests to it are spelled, how its connections are kept.
- */
+/** The server behind the proxy: its address, how requests are sent to it, and its connection pool. */
 import {
   Agent,
   type ClientRequest,
@@ -14,9 +12,9 @@ import { clientFields, type Replaced } from "./client-fields.js";
 
 export interface Upstream {
   readonly url: string;
-  /** With its port, as a Host field spells it. */
+  /** Includes the port, as in a Host header. */
   readonly host: string;
-  /** Starts the request that corresponds to a client's. `extra`: more fields, such as those of an upgrade. */
+  /** Starts the upstream request for a client's request. `extra`: additional fields, such as those of an upgrade. */
   start(
     client: IncomingMessage,
     options?: { extra?: readonly string[]; replaced?: Replaced | undefined },
@@ -24,19 +22,20 @@ export interface Upstream {
   close(): void;
 }
 
-/** An upstream that says nothing for this long is taken for dead. */
-const SILENCE_MS = 120_000;
 const MOST_FREE_SOCKETS = 256;
 
 interface UpstreamOptions {
   /** Its URL. */
   readonly upstream: string;
   readonly attributes: RequestAttributes;
-  /** Sent with every request, in place of what the client sends under these names. */
+  /** Sent with every request, replacing the client's fields of the same names. */
   readonly upstreamHeaders: Readonly<Record<string, string>>;
+  /** An upstream that is silent for this long is considered dead. */
+  readonly upstreamTimeoutMs: number;
 }
 
-export function createUpstream({ upstream: url, attributes, upstreamHeaders }: UpstreamOptions): Upstream {
+export function createUpstream(options: UpstreamOptions): Upstream {
+  const { upstream: url, attributes, upstreamHeaders, upstreamTimeoutMs } = options;
   const fieldsOf = clientFields(attributes, upstreamHeaders);
   const { protocol, host, hostname, port, pathname } = new URL(url);
   const tls = protocol === "https:";
@@ -49,16 +48,16 @@ export function createUpstream({ upstream: url, attributes, upstreamHeaders }: U
     host,
     start(client, { extra = [], replaced } = {}) {
       const request = start({
-        // URL writes IPv6 hosts in brackets, which sockets do not take.
+        // URL puts IPv6 hosts in brackets, which sockets do not accept.
         hostname: hostname.replace(/^\[|\]$/g, ""),
         port: port === "" ? (tls ? 443 : 80) : Number(port),
         method: client.method,
-        // In the normal form that was judged.
+        // The normalised target, on which the decision was based.
         path: client.url === "*" ? "*" : base + client.url,
         headers: [...fieldsOf(client, replaced), ...extra],
         agent,
         setDefaultHeaders: false,
-        timeout: SILENCE_MS,
+        timeout: upstreamTimeoutMs,
       } as unknown as RequestOptions);
       request.on("timeout", () => request.destroy(new Error("the upstream fell silent")));
       return request;

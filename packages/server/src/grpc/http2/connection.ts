@@ -1,9 +1,9 @@
 /**
- * The server's side of an HTTP/2 connection (RFC 9113), as far as gRPC needs it: no push, no priorities. In: bytes of a socket.
- * Out: requests, each a stream with a head and a reader for its body.
+ * The server side of an HTTP/2 connection (RFC 9113), as far as gRPC needs it: no push, no priorities. In: bytes from a socket. Out:
+ * requests, each a stream with a header list and a reader for its body.
  *
- * Everything that a peer controls has a bound: streams, header blocks and their decoded size, frames that cost it nothing, what waits for
- * its windows, what it does not read.
+ * Everything that a peer controls is bounded: streams, header blocks and their decoded size, frames that are free for the peer, data
+ * waiting for its flow-control windows, and output that it does not read.
  */
 import type { Socket } from "node:net";
 import { FloodGuard } from "./flood-guard.js";
@@ -24,26 +24,28 @@ import {
 import { MOST_HEADER_LIST_BYTES, type RequestHead } from "./request-head.js";
 import { Sender } from "./sender.js";
 import type { Stream } from "./stream.js";
-import { MOST_STREAMS, OpenStreams, Streams } from "./streams.js";
+import { MOST_STREAMS, OpenStreams, SMALL_STEP_BYTES, Streams } from "./streams.js";
 
-/** For all streams together; each stream has a window of its own, which is what bounds memory. */
+/** Shared by all streams. Memory is bounded by each stream's own window, not by this one. */
 const CONNECTION_WINDOW = 2 ** 20;
 const PING_BYTES = 8;
 const GOODBYE = Buffer.from("goodbye!", "latin1");
-/** How long a peer may take to read our last words. */
+/** How long to wait for a peer to acknowledge the GOAWAY or to read the last frames. */
 const LINGER_MS = 1_000;
 
 interface ConnectionEvents {
-  /** Sets `stream.reader`, unless it answers at once. */
+  /** Must set `stream.reader`, unless it answers synchronously. */
   onRequest(stream: Stream, head: RequestHead): void;
-  /** The connection has ended; with the peer's mistake, if it ended by one. */
+  /** The connection has ended; `mistake` is set if a protocol error by the peer ended it. */
   onEnd(mistake: ConnectionError | undefined): void;
+  /** A handler threw: our bug, not the peer's mistake. The connection ends. */
+  onFailure(error: unknown): void;
   /**
-   * How many streams at once the peer is told to open. It learns of it after its first calls, so that more are taken all the same, up
-   * to the bound.
+   * The advertised SETTINGS_MAX_CONCURRENT_STREAMS. A peer learns it only after its first calls, so more streams than this are accepted, up
+   * to MOST_STREAMS.
    */
   readonly toldStreams?: number | undefined;
-  /** Counted over all connections of a server. Default: this one alone. */
+  /** Open streams over all connections of a server. Default: this connection only. */
   readonly open?: OpenStreams;
 }
 
@@ -55,14 +57,15 @@ export class Connection {
   readonly #streams: Streams;
   readonly #frames = new FrameReader((frame) => this.#take(frame));
   readonly #guard = new FloodGuard();
-  /** Bytes of DATA since the peer's window was last opened. */
+  /** DATA bytes received since the last WINDOW_UPDATE for the connection. */
   #owedBytes = 0;
   #hasSettings = false;
   #isEnded = false;
-  /** The peer does not read, so nothing is read from it (backpressure). */
+  /** The peer does not read its responses, so we stop reading from it (backpressure). */
   #isPaused = false;
   #isReading = false;
   readonly #open: OpenStreams;
+  readonly #whenRead = new Set<() => void>();
   #mistake: ConnectionError | undefined;
   #onGoodbyeHeard: (() => void) | undefined;
   readonly openedMonotonicMs = performance.now();
@@ -100,15 +103,34 @@ export class Connection {
     return this.#streams.all();
   }
 
-  /** A call begins to be decided. */
+  /** A handler starts to work on a call. */
   begin(): void {
     this.#streams.begin();
   }
 
-  /** A call has been decided. */
+  /** A call was answered, which refills the flood guard. */
   decided(): void {
     this.#streams.decided();
     this.#guard.decided();
+  }
+
+  /** A call ended without an answer. */
+  abandoned(): void {
+    this.#streams.decided();
+  }
+
+  /** Whether the peer reads so slowly that no more responses should be produced (backpressure). */
+  get isBehind(): boolean {
+    return this.#output.isBehind;
+  }
+
+  /** Calls `goOn` once the peer has caught up. */
+  whenRead(goOn: () => void): void {
+    this.#whenRead.add(goOn);
+  }
+
+  notWhenRead(goOn: () => void): void {
+    this.#whenRead.delete(goOn);
   }
 
   ping(): void {
@@ -117,8 +139,8 @@ export class Connection {
   }
 
   /**
-   * Tells the peer to go elsewhere so that no call is lost (section 6.8): a first GOAWAY names no last call, and the peer answers the ping
-   * behind it when it has read both. It has sent its last call by then.
+   * Graceful shutdown that loses no call (RFC 9113, section 6.8): a first GOAWAY without a last stream id, then a PING. The PING's ack
+   * proves that the peer has read the GOAWAY and has opened its last stream.
    */
   async close(): Promise<void> {
     if (!this.#isEnded) {
@@ -153,8 +175,8 @@ export class Connection {
     try {
       this.#frames.read(chunk);
     } catch (error) {
-      if (!(error instanceof ConnectionError)) throw error;
-      this.#fail(error);
+      if (error instanceof ConnectionError) this.#fail(error);
+      else this.#giveUp(error);
       return;
     } finally {
       this.#isReading = false;
@@ -165,6 +187,11 @@ export class Connection {
   }
 
   #readOn(): void {
+    for (const goOn of this.#whenRead) {
+      if (this.#output.isBehind) return;
+      this.#whenRead.delete(goOn);
+      goOn();
+    }
     if (!this.#isPaused) return;
     this.#isPaused = false;
     this.#socket.resume();
@@ -201,11 +228,13 @@ export class Connection {
         return;
       case frameTypes.goaway:
         if (frame.streamId !== 0) throw protocolError("GOAWAY of a stream");
+        this.#charge();
         return;
       case frameTypes.pushPromise:
         throw protocolError("PUSH_PROMISE from a client");
       default:
-      // Unknown frames are to be ignored (section 5.5).
+        // Unknown frame types must be ignored (section 5.5).
+        this.#charge();
     }
   }
 
@@ -227,7 +256,10 @@ export class Connection {
     const bytes = frame.bytes.readUInt32BE(frame.from) & 0x7fff_ffff;
     if (frame.streamId !== 0) this.#streams.takeWindowUpdate(frame, bytes);
     else if (bytes === 0) throw protocolError("WINDOW_UPDATE of 0");
-    else this.#sender.widen(bytes);
+    else {
+      if (bytes < SMALL_STEP_BYTES) this.#charge();
+      this.#sender.widen(bytes);
+    }
   }
 
   #takeSettings(frame: Frame): void {
@@ -235,10 +267,10 @@ export class Connection {
     const isAck = (frame.flags & flags.ack) !== 0;
     if (isAck && frame.to > frame.from) throw sizeError("SETTINGS");
     this.#hasSettings = true;
-    if (isAck) return;
     this.#charge();
+    if (isAck) return;
     const { initialWindow } = readSettings(frame);
-    // In front of what the new window lets through.
+    // The SETTINGS ack goes out before any data that the new window permits.
     this.#output.frame(frameTypes.settings, flags.ack, 0, 0);
     if (initialWindow !== undefined) {
       const change = initialWindow - this.#sender.initialWindow;
@@ -250,11 +282,11 @@ export class Connection {
   #takePing({ streamId, bytes, from, to, flags: marks }: Frame): void {
     if (streamId !== 0) throw protocolError("PING of a stream");
     if (to - from !== PING_BYTES) throw sizeError("PING");
+    this.#charge();
     if ((marks & flags.ack) !== 0) {
       if (bytes.compare(GOODBYE, 0, PING_BYTES, from, to) === 0) this.#onGoodbyeHeard?.();
       return;
     }
-    this.#charge();
     const at = this.#output.frame(frameTypes.ping, flags.ack, 0, PING_BYTES);
     bytes.copy(this.#output.buffer, at, from, to);
   }
@@ -272,8 +304,9 @@ export class Connection {
   }
 
   /**
-   * Where no call of any connection is under way, nothing can join this turn's frames: the answer to a lone call leaves at once. Under load
-   * it leaves at the end of the turn, with others: clients that are answered one by one ask one by one, and fewer calls share a turn.
+   * If no connection has a call in flight, nothing else can join this turn's write, so a lone response is flushed at once. Under load,
+   * responses wait for the end of the turn: flushing them one by one would make clients send their next calls one by one, and fewer calls
+   * would share a turn.
    */
   #afterRemoval(): void {
     if (this.#streams.size > 0 || this.#isEnded) return;
@@ -288,7 +321,15 @@ export class Connection {
     this.#finish();
   }
 
-  /** Says the last words and leaves; a peer that does not read them is not waited for. */
+  /** An internal error must neither crash the process nor leave a half-served stream open. */
+  #giveUp(error: unknown): void {
+    this.#events.onFailure(error);
+    if (this.#isEnded) return;
+    this.#goaway(this.#streams.lastId, errorCodes.internalError);
+    this.#finish();
+  }
+
+  /** Flushes the last frames, then closes the socket; a peer that does not read them is cut off after LINGER_MS. */
   #finish(): void {
     this.#frames.stop();
     this.#output.flush();
@@ -303,6 +344,7 @@ export class Connection {
     if (this.#isEnded) return;
     this.#isEnded = true;
     this.#frames.stop();
+    this.#whenRead.clear();
     this.#onGoodbyeHeard?.();
     this.#streams.forgetAll();
     this.#events.onEnd(this.#mistake);

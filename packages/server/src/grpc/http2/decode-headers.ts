@@ -1,6 +1,6 @@
 /**
- * Decodes header blocks (HPACK, RFC 7541). A decoder belongs to a connection, and sees every block of it in order.
- * A block that cannot be decoded ends the connection: what follows could not be understood.
+ * HPACK decoder (RFC 7541). There is one per connection, and it must see every header block in order.
+ * A block that fails to decode ends the connection: the dynamic table would be out of sync for all later blocks.
  */
 import { headerField } from "./header-field.js";
 import { HeaderTable } from "./header-table.js";
@@ -8,7 +8,7 @@ import { decodeHuffman } from "./huffman.js";
 import { ConnectionError, errorCodes } from "./protocol.js";
 import type { RequestHead } from "./request-head.js";
 
-/** No length or index here is larger than a frame's worth of them; four bytes of seven bits hold more. */
+/** No valid length or index exceeds a frame's size; four continuation bytes of seven bits are enough. */
 const MOST_INTEGER_BYTES = 4;
 
 export class HeaderDecoder {
@@ -16,7 +16,7 @@ export class HeaderDecoder {
   #block: Buffer = Buffer.alloc(0);
   #at = 0;
 
-  /** How often the table has changed: what a block means depends on it. */
+  /** Number of table changes: the same bytes decode to the same headers only while this stays the same. */
   get changes(): number {
     return this.#table.changes;
   }
@@ -33,7 +33,7 @@ export class HeaderDecoder {
         this.#table.add(field);
         head.add(field);
       } else if (byte >= 0x20) {
-        // Only in front of the first field (section 4.2).
+        // Table size updates are allowed only before the first field (section 4.2).
         if (!mayResize || !this.#table.resize(this.#integer(5))) throw wrong("a size of the table that is not allowed");
         continue;
       } else head.add(this.#literal(4));

@@ -11,7 +11,7 @@ function decoded(block: Buffer): string[] {
   return fields;
 }
 
-test("what is encoded is decoded again, long values too", () => {
+test("encoded headers decode to the same fields, long values included", () => {
   for (const length of [0, 1, 126, 127, 128, 254, 255, 300, 5_000]) {
     const value = "v".repeat(length);
     expect(decoded(encodeHeaders({ "grpc-message": value }))).toEqual([`grpc-message: ${value}`]);

@@ -1,13 +1,13 @@
 /**
- * Encodes the headers of answers (HPACK). Every field is a literal that is added to no table: the blocks that matter are the same bytes each
- * time and made once, which an index into a table that changes would not allow.
+ * HPACK encoder for response headers. Every field is a literal without indexing: common blocks are then constant bytes, encoded once, which
+ * references to a changing dynamic table would not allow.
  */
 
-/** Index of the static table whose name is `:status`, and the index whose value is 200 too. */
+/** Static table: the index of the name `:status`, and the index byte for `:status: 200`. */
 const STATUS_NAME = 8;
 const STATUS_200 = 0x88;
 
-/** `fields` in order; names in lower case, values in ASCII. `status` comes first; absent: trailers. */
+/** Encodes `fields` in order; names in lower case, values in ASCII. `status` comes first; without it the block is a trailer. */
 export function encodeHeaders(fields: Readonly<Record<string, string>>, status?: number): Buffer {
   const parts: Buffer[] = [];
   if (status === 200) parts.push(Buffer.of(STATUS_200));
@@ -16,13 +16,13 @@ export function encodeHeaders(fields: Readonly<Record<string, string>>, status?:
   return Buffer.concat(parts);
 }
 
-/** Not Huffman: shorter by a quarter, dearer to make. */
+/** Without Huffman coding: it would save a quarter of the bytes but cost more CPU. */
 function string(text: string): Buffer {
   const bytes = Buffer.from(text, "latin1");
   return Buffer.concat([integer(bytes.length), bytes]);
 }
 
-/** With a prefix of seven bits, of which the first bit is 0. */
+/** HPACK integer with a seven-bit prefix whose leading bit is 0. */
 function integer(value: number): Buffer {
   if (value < 127) return Buffer.of(value);
   const bytes = [127];

@@ -7,7 +7,7 @@ function takenUntilFlood(guard: FloodGuard): number {
   return taken;
 }
 
-test("two thousand frames at once are no flood, and a hundred a second after them", () => {
+test("a burst of two thousand frames is no flood, nor are a hundred per second after it", () => {
   let nowMs = 0;
   const guard = new FloodGuard(() => nowMs);
   expect(takenUntilFlood(guard)).toBe(2_000);
@@ -17,7 +17,7 @@ test("two thousand frames at once are no flood, and a hundred a second after the
   expect(takenUntilFlood(guard)).toBe(2_000);
 });
 
-test("a client whose calls are decided may reset as many as it likes", () => {
+test("a client whose calls are answered may reset as many as it likes", () => {
   const guard = new FloodGuard(() => 0);
   let floods = 0;
   for (let i = 0; i < 100_000; i++) {

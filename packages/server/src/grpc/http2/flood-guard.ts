@@ -1,6 +1,7 @@
 /**
- * A bound on frames that cost the server something and the peer nothing (resets, pings, settings, refused streams): a token bucket of its
- * own per connection, refilled by time and by calls that were decided. Work that a peer has asked for and waits for never empties it.
+ * Bounds frames that cost the server work and the peer nothing (RST_STREAM, PING, SETTINGS, unsolicited acks, empty DATA, tiny
+ * WINDOW_UPDATEs, unknown frames, frames for closed streams): a token bucket per connection, refilled over time and by answered calls. A
+ * peer that waits for the answers to its calls never empties it.
  */
 const MOST = 2_000;
 const PER_SECOND = 100;
@@ -16,7 +17,7 @@ export class FloodGuard {
     this.#filledAtMonotonicMs = now();
   }
 
-  /** False: this is a flood. */
+  /** False if the bucket is empty: this is a flood. */
   take(): boolean {
     if (this.#tokens < 1) this.#refill();
     this.#tokens--;

@@ -19,7 +19,7 @@ const anyFrame = fc.record({
   payload: fc.oneof(fc.constantFrom("", "a", "\xff\0b"), fc.constant("x".repeat(16_384))),
 });
 
-test("frames are the same however their bytes are cut", () => {
+test("frames are the same however their bytes are split into chunks", () => {
   fc.assert(
     fc.property(
       fc.array(anyFrame, { maxLength: 12 }),
@@ -42,21 +42,21 @@ test("frames are the same however their bytes are cut", () => {
   );
 });
 
-test("another protocol is known by its first byte that differs", () => {
+test("another protocol is detected at the first byte that differs from the preface", () => {
   const reader = new FrameReader(() => undefined);
   reader.read(Buffer.from("PRI "));
   expect(reader.hasPreface).toBe(false);
   expect(() => reader.read(Buffer.from("/ HTTP/1.1"))).toThrow(ConnectionError);
 });
 
-test("a frame above 16384 bytes is refused by its head, before its payload has come", () => {
+test("a frame above 16384 bytes is refused by its header, before its payload arrives", () => {
   const reader = new FrameReader(() => undefined);
   reader.read(PREFACE);
   const head = frame({ type: 0, flags: 0, streamId: 1, payload: "x".repeat(16_385) }).subarray(0, 9);
   expect(() => reader.read(head)).toThrow("16384");
 });
 
-test("once stopped it reads nothing more, also within the same bytes", () => {
+test("a stopped reader reads no further frame, not even from the same chunk", () => {
   let count = 0;
   const reader = new FrameReader(() => {
     count++;

@@ -1,21 +1,19 @@
-/**
- * Cuts what a socket reads into frames. Bytes of a frame that is not whole are kept, never more than one frame and what came with it.
- */
+/** Splits a socket's bytes into frames. Buffers at most one incomplete frame plus the chunk it arrived in. */
 import { ConnectionError, errorCodes, FRAME_HEADER_BYTES, MAX_FRAME_BYTES, PREFACE } from "./protocol.js";
 
-/** Valid during the call that it is given to: the object and its bytes are used again. */
+/** Valid only during the callback: the object and its bytes are reused. */
 export interface Frame {
   type: number;
   flags: number;
   streamId: number;
-  /** Its payload lies between `from` and `to`. */
+  /** The payload is `bytes` between `from` and `to`. */
   bytes: Buffer;
   from: number;
   to: number;
 }
 
 const NOTHING = Buffer.alloc(0);
-/** A buffer that one large read has made is not kept. */
+/** A buffer larger than this, grown for one large read, is not kept. */
 const KEEP_BYTES = 2 * MAX_FRAME_BYTES;
 
 export class FrameReader {
@@ -30,12 +28,12 @@ export class FrameReader {
     this.#onFrame = onFrame;
   }
 
-  /** Whether the peer speaks HTTP/2. */
+  /** Whether the HTTP/2 connection preface has been read. */
   get hasPreface(): boolean {
     return this.#hasPreface;
   }
 
-  /** Nothing more is read. */
+  /** Ignores all further input. */
   stop(): void {
     this.#isStopped = true;
     this.#partial = NOTHING;
@@ -67,7 +65,7 @@ export class FrameReader {
     if (!this.#isStopped) this.#keep(bytes, at, end);
   }
 
-  /** Returns where the first frame begins; 0 if the preface is not whole. */
+  /** Returns the offset of the first frame; 0 while the preface is incomplete. */
   #skipPreface(bytes: Buffer, end: number): number {
     if (this.#hasPreface) return 0;
     const length = Math.min(end, PREFACE.length);

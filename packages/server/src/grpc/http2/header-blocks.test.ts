@@ -10,12 +10,12 @@ function frame(bytes: Buffer, marks = 0, streamId = 1): Frame {
   return { type: frameTypes.headers, flags: marks, streamId, bytes, from: 0, to: bytes.length };
 }
 
-test("a block in one frame is whole at once", () => {
+test("a block in one frame is complete at once", () => {
   const block = new HeaderBlocks().begin(frame(BLOCK, flags.endHeaders | flags.endStream, 3));
   expect(block).toMatchObject({ streamId: 3, endsStream: true, head: { method: "POST", path: "/" } });
 });
 
-test("a block in several frames is whole with the last, and nothing may come between", () => {
+test("a block in several frames is complete with the last, and no other frame may come between them", () => {
   const blocks = new HeaderBlocks();
   expect(blocks.begin(frame(BLOCK.subarray(0, 1)))).toBeUndefined();
   expect(() => blocks.check(frameTypes.data, 1)).toThrow("within a header block");
@@ -26,7 +26,7 @@ test("a block in several frames is whole with the last, and nothing may come bet
   blocks.check(frameTypes.data, 5);
 });
 
-test("continuations without end are a flood, be they large or empty", () => {
+test("endless CONTINUATION frames are a flood, large or empty", () => {
   for (const part of [Buffer.alloc(0), Buffer.alloc(16_384)]) {
     const blocks = new HeaderBlocks();
     blocks.begin(frame(Buffer.alloc(0)));
@@ -38,6 +38,6 @@ test("continuations without end are a flood, be they large or empty", () => {
   }
 });
 
-test("a continuation of nothing is refused", () => {
+test("a CONTINUATION without HEADERS is refused", () => {
   expect(() => new HeaderBlocks().continue(frame(BLOCK))).toThrow("without HEADERS");
 });

@@ -1,6 +1,6 @@
 /**
- * Header blocks, which may come in several frames (HEADERS, then CONTINUATION) with nothing between them. Every block is decoded, also of
- * streams that are refused: the next one builds on it.
+ * Assembles header blocks from HEADERS and CONTINUATION frames, with nothing allowed between them. Every block is decoded, even for refused
+ * streams: later blocks depend on the HPACK table that it updates.
  */
 import { HeaderDecoder } from "./decode-headers.js";
 import type { Frame } from "./frame-reader.js";
@@ -8,9 +8,9 @@ import { ConnectionError, errorCodes, flags, frameTypes, protocolError } from ".
 import { MOST_HEADER_LIST_BYTES, RequestHead } from "./request-head.js";
 
 const MOST_BLOCK_BYTES = MOST_HEADER_LIST_BYTES;
-/** Frames without payload cost nothing to send (a CONTINUATION flood). */
+/** Bounds empty frames, which are free for the peer (CONTINUATION flood). */
 const MOST_PARTS = 32;
-/** Of the block that is remembered. */
+/** Largest block that is cached. */
 const MOST_REMEMBERED_BYTES = 256;
 
 interface Block {
@@ -28,7 +28,7 @@ interface Unfinished {
 
 export class HeaderBlocks {
   readonly #decoder = new HeaderDecoder();
-  /** A head is read, never changed, once it is decoded: streams may share it. */
+  /** A decoded head is immutable, so streams may share it. */
   #last: { readonly bytes: Buffer; readonly changes: number; readonly head: RequestHead } | undefined;
   #unfinished: Unfinished | undefined;
 
@@ -38,7 +38,7 @@ export class HeaderBlocks {
       throw protocolError("a frame within a header block");
   }
 
-  /** HEADERS. Returns the block if it is whole. */
+  /** Handles HEADERS. Returns the block if it is complete. */
   begin(frame: Frame): Block | undefined {
     const { streamId } = frame;
     const endsStream = (frame.flags & flags.endStream) !== 0;
@@ -50,7 +50,7 @@ export class HeaderBlocks {
     return undefined;
   }
 
-  /** CONTINUATION. Returns the block if it is whole. */
+  /** Handles CONTINUATION. Returns the block if it is complete. */
   continue(frame: Frame): Block | undefined {
     const unfinished = this.#unfinished;
     if (unfinished === undefined) throw protocolError("CONTINUATION without HEADERS");
@@ -69,7 +69,10 @@ export class HeaderBlocks {
     }
   }
 
-  /** The same bytes mean the same head while the table is the same: a client's calls mostly differ in nothing but their messages. */
+  /**
+   * Caches the last block: while the HPACK table is unchanged, equal bytes decode to equal headers, and most calls of a client differ only
+   * in their message.
+   */
   #decode(bytes: Buffer): RequestHead {
     const { changes } = this.#decoder;
     const last = this.#last;

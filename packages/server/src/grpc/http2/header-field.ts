@@ -1,9 +1,9 @@
 /**
- * A header field with what the decoder must know of it, worked out once: most fields of a connection are the same in each request, and come
- * as an index into the table.
+ * A header field with everything the decoder needs to know about it, computed once: most fields repeat in each request of a connection and
+ * arrive as an index into the table.
  */
 
-/** The fields that someone reads. All others are checked and dropped. */
+/** The fields that are read somewhere. All others are validated and dropped. */
 const readFields = [
   "content-type",
   "grpc-timeout",
@@ -20,7 +20,7 @@ export interface HeaderField {
   readonly name: string;
   readonly value: string;
   readonly kind: FieldKind;
-  /** As RFC 7541, section 4.1, counts it. */
+  /** Size as defined by RFC 7541, section 4.1. */
   readonly size: number;
 }
 
@@ -34,7 +34,7 @@ const own: ReadonlySet<string> = new Set([
   "content-length",
   ...readFields,
 ]);
-/** They belong to a connection of HTTP/1.1 (RFC 9113, section 8.2.2). */
+/** Connection-specific fields, which HTTP/2 forbids (RFC 9113, section 8.2.2). */
 const ofConnection: ReadonlySet<string> = new Set([
   "connection",
   "keep-alive",
@@ -53,7 +53,7 @@ export function headerField(name: string, value: string): HeaderField {
 function kindOf(name: string, value: string): FieldKind {
   if (BAD_VALUE.test(value)) return "malformed";
   if (own.has(name)) return name as FieldKind;
-  // Also a pseudo header that requests do not have, such as `:status`.
+  // Also rejects pseudo-header fields that requests do not have, such as `:status`.
   if (!NAME.test(name) || ofConnection.has(name)) return "malformed";
   return name === "te" && value !== "trailers" ? "malformed" : "other";
 }

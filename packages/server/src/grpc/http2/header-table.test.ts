@@ -26,7 +26,7 @@ const operation = fc.oneof(
   { weight: 2, arbitrary: fc.record({ resize: fc.integer({ min: 0, max: TABLE_BYTES + 1 }) }) },
 );
 
-test("it holds the newest fields whose sizes fit, as a list that is cut at its end does", () => {
+test("it holds the newest fields that fit (model: a list trimmed at its end)", () => {
   fc.assert(
     fc.property(fc.array(operation, { maxLength: 300 }), (operations) => {
       const table = new HeaderTable();

@@ -1,9 +1,7 @@
-/**
- * The tables of HPACK (RFC 7541, section 2.3): fields that everybody knows, and those that this connection's peer has sent before.
- */
+/** The HPACK tables (RFC 7541, section 2.3): the static table, and the dynamic table of fields that this peer has sent before. */
 import { FIELD_OVERHEAD_BYTES, type HeaderField, headerField } from "./header-field.js";
 
-/** Appendix A: index 1 to 61. */
+/** Appendix A: indexes 1 to 61. */
 const staticFields = [
   [":authority", ""],
   [":method", "GET"],
@@ -68,22 +66,22 @@ const staticFields = [
   ["www-authenticate", ""],
 ].map(([name, value]) => headerField(name!, value!));
 
-/** What peers may fill without asking; we never offer more. */
+/** The default size, which peers may use without asking; we never offer more. */
 export const TABLE_BYTES = 4_096;
-/** A field counts 32 bytes at least, so the table has at most this many: a power of two. */
+/** A field counts at least 32 bytes, so the table holds at most this many. A power of two. */
 const RING = TABLE_BYTES / FIELD_OVERHEAD_BYTES;
 
 export class HeaderTable {
   readonly #ring: (HeaderField | undefined)[] = [];
-  /** How many were ever added, and how many of them are still there: the newest. */
+  /** Fields ever added, and how many of the newest are still in the table. */
   #added = 0;
   #count = 0;
   #bytes = 0;
   #mostBytes = TABLE_BYTES;
-  /** How often it was added to or resized. */
+  /** Number of insertions and resizes. */
   changes = 0;
 
-  /** Undefined: there is no such field. */
+  /** Undefined if there is no such index. */
   at(index: number): HeaderField | undefined {
     if (index <= staticFields.length) return staticFields[index - 1];
     const age = index - staticFields.length;
@@ -93,7 +91,7 @@ export class HeaderTable {
   add(field: HeaderField): void {
     this.changes++;
     this.#makeRoom(field.size);
-    // One that is larger than the table empties it, and is not added (section 4.4).
+    // A field larger than the table empties it and is not added (section 4.4).
     if (field.size > this.#mostBytes) return;
     this.#ring[this.#added % RING] = field;
     this.#added++;
@@ -101,7 +99,7 @@ export class HeaderTable {
     this.#bytes += field.size;
   }
 
-  /** False: more than was offered. */
+  /** False if the peer asks for more than we offered. */
   resize(bytes: number): boolean {
     if (bytes > TABLE_BYTES) return false;
     this.changes++;

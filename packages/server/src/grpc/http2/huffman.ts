@@ -1,10 +1,10 @@
 /**
- * The Huffman code of HPACK (RFC 7541, appendix B). The code is canonical: codes of one length are consecutive in the order of their
- * symbols, so the lengths are the whole table.
- * Strings are decoded four bits at a time by a state machine, which is built at the first string.
+ * The HPACK Huffman code (RFC 7541, appendix B). The code is canonical: codes of equal length are consecutive in symbol order, so the code
+ * lengths define the whole table.
+ * Strings are decoded four bits at a time by a state machine, built on first use.
  */
 
-/** The bits of symbol 0, 1, 2 … 255, then of EOS. */
+/** Code lengths in bits of symbols 0 to 255, then EOS. */
 // biome-ignore format: sixteen symbols a line, as the RFC's table can be read
 const LENGTHS = [
   13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,
@@ -27,13 +27,16 @@ const LENGTHS = [
 ];
 const EOS = 256;
 
-/** What four bits do in a state: the next state, and the symbol that they complete. Codes have five bits or more, so at most one. */
+/**
+ * Transitions of the state machine on four bits: the next state, and the symbol that they complete. Codes have at least five bits, so it is
+ * at most one.
+ */
 interface Machine {
   /** By `state * 16 + bits`: the next state, or INVALID. */
   readonly next: Int16Array;
   /** By `state * 16 + bits`: the symbol, or NONE. */
   readonly symbols: Int16Array;
-  /** Whether a string may end in a state: the bits since the last symbol are padding, fewer than eight and all ones. */
+  /** Whether a string may end in a state: the bits since the last symbol are valid padding, fewer than eight and all ones. */
   readonly mayEnd: Uint8Array;
 }
 
@@ -42,7 +45,7 @@ const NONE = -1;
 
 let machine: Machine | undefined;
 
-/** Throws a `RangeError` for a string that is no Huffman code. */
+/** Throws a `RangeError` if the bytes are not valid Huffman code. */
 export function decodeHuffman(bytes: Buffer, from: number, to: number): string {
   machine ??= build();
   const { next, symbols, mayEnd } = machine;
@@ -64,7 +67,7 @@ export function decodeHuffman(bytes: Buffer, from: number, to: number): string {
   return decoded.toString("latin1", 0, length);
 }
 
-/** A node of the code's tree; inner nodes are the states. */
+/** A node of the code tree; inner nodes are the states. */
 interface Node {
   children: [Node | undefined, Node | undefined];
   symbol: number | undefined;

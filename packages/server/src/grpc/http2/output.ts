@@ -1,14 +1,14 @@
 /**
- * What a connection sends. Frames of one turn of the event loop leave together, in one write: under load a turn has many answers, and
- * system calls are the largest cost of each.
+ * A connection's write buffer. All frames of one event-loop turn go out in one write: under load a turn has many responses, and the write
+ * system call dominates the cost of each.
  */
 import type { Socket } from "node:net";
 import { FRAME_HEADER_BYTES } from "./protocol.js";
 
 const SMALL_BYTES = 512;
-/** A turn with more than this is rare; its buffer is not the measure for the next. */
+/** Larger turns are rare, so the next buffer is not sized after them. */
 const LARGE_BYTES = 65_536;
-/** Waiting in the process for a peer that does not read. */
+/** Unsent bytes buffered in the process before the peer counts as a slow reader. */
 const MOST_UNSENT_BYTES = 2 ** 20;
 
 export class Output {
@@ -18,19 +18,19 @@ export class Output {
   #length = 0;
   #isScheduled = false;
 
-  /** `onRoom`: the socket has taken what was sent. */
+  /** `onRoom` is called when the socket has accepted the buffered output. */
   constructor(socket: Socket, onRoom: () => void = () => undefined) {
     this.#socket = socket;
     this.#onRoom = onRoom;
     socket.on("drain", onRoom);
   }
 
-  /** Whether the peer reads so slowly that nothing more should be read from it (backpressure). */
+  /** Whether the peer is a slow reader, so that we should stop reading from it (backpressure). */
   get isBehind(): boolean {
     return this.#socket.writableLength + this.#length > MOST_UNSENT_BYTES;
   }
 
-  /** Where a frame's payload of so many bytes is to be written: `buffer` from the returned offset on. */
+  /** Starts a frame. Returns the offset in `buffer` at which the caller writes the payload. */
   frame(type: number, flags: number, streamId: number, payloadBytes: number): number {
     const at = this.#length;
     const end = at + FRAME_HEADER_BYTES + payloadBytes;
@@ -50,7 +50,7 @@ export class Output {
     return at + FRAME_HEADER_BYTES;
   }
 
-  /** Changes with each frame. */
+  /** Reallocated as frames are added: read it again after each `frame` call. */
   get buffer(): Buffer {
     return this.#buffer;
   }
@@ -62,7 +62,7 @@ export class Output {
     const size = Math.min(Math.max(SMALL_BYTES, this.#length), LARGE_BYTES);
     this.#length = 0;
     this.#buffer = Buffer.allocUnsafe(size);
-    // A write that the kernel takes at once is not followed by "drain".
+    // "drain" is not emitted after a write that the kernel accepts at once.
     if (this.#socket.writable && this.#socket.write(bytes)) this.#onRoom();
   }
 

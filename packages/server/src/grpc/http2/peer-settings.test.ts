@@ -11,7 +11,7 @@ function read(...settings: (readonly [number, number])[]) {
   return readSettings({ type: 4, flags: 0, streamId: 0, bytes, from: 0, to: bytes.length });
 }
 
-test("the last window counts, and what is not for us is ignored", () => {
+test("the last initial window size wins, and settings that do not concern us are ignored", () => {
   const { initialWindowSize, headerTableSize } = settingIds;
   expect(read([initialWindowSize, 1], [headerTableSize, 7], [0xbeef, 9], [initialWindowSize, 5])).toEqual({
     initialWindow: 5,
@@ -28,7 +28,7 @@ test.each([
   expect(() => read([id, value])).toThrow();
 });
 
-test("a frame that is no list of settings is refused", () => {
+test("a SETTINGS frame whose size is no multiple of six is refused", () => {
   expect(() => readSettings({ type: 4, flags: 0, streamId: 0, bytes: Buffer.alloc(7), from: 0, to: 7 })).toThrow(
     "size",
   );

@@ -1,6 +1,6 @@
 /**
- * SETTINGS frames (RFC 9113, section 6.5): ours, and what of the peer's matters to us. Its table size does not (our headers are added to no
- * table), nor its frame size (ours are of the size that all accept).
+ * SETTINGS frames (RFC 9113, section 6.5): ours, and the parts of the peer's that matter here. The peer's table size does not (we never
+ * index fields), nor does its frame size (ours fit the minimum that every peer accepts).
  */
 import type { Frame } from "./frame-reader.js";
 import type { Output } from "./output.js";
@@ -25,7 +25,7 @@ export function writeSettings(
   }
 }
 
-/** The last one counts, where a setting comes more than once. */
+/** If a setting occurs more than once, the last one wins. */
 export function readSettings({ bytes, from, to }: Frame): { initialWindow: number | undefined } {
   if ((to - from) % SETTING_BYTES !== 0) {
     throw new ConnectionError(errorCodes.frameSizeError, "SETTINGS of a wrong size");
@@ -47,7 +47,7 @@ export function readSettings({ bytes, from, to }: Frame): { initialWindow: numbe
         initialWindow = value;
         break;
       default:
-      // Others are not for us, or unknown and to be ignored.
+      // Other settings do not concern us, or are unknown and must be ignored.
     }
   }
   return { initialWindow };

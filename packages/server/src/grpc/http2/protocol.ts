@@ -1,7 +1,4 @@
-/**
- * The numbers of HTTP/2 (RFC 9113), and the two ways in which a peer can be wrong: an error of a stream ends that stream, one of the
- * connection ends them all.
- */
+/** HTTP/2 constants (RFC 9113) and the two kinds of peer errors: a stream error ends one stream, a connection error ends all of them. */
 export const frameTypes = {
   data: 0,
   headers: 1,
@@ -43,7 +40,7 @@ export type ErrorCode = (typeof errorCodes)[keyof typeof errorCodes];
 
 export const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
 export const FRAME_HEADER_BYTES = 9;
-/** The largest that every peer accepts, and the largest that we accept. */
+/** The largest frame that every peer accepts, and the largest that we accept. */
 export const MAX_FRAME_BYTES = 16_384;
 export const INITIAL_WINDOW = 65_535;
 export const MAX_WINDOW = 0x7fff_ffff;

@@ -14,7 +14,7 @@ const whole = [
   [":path", "/x"],
 ] as const;
 
-test("a request has a method, a scheme and a path; of its fields those are kept that are read", () => {
+test("a request has a method, a scheme and a path, and keeps only the fields that are read", () => {
   const head = headOf(...whole, ["authorization", "a"], ["authorization", "b"], ["x-other", "c"], ["te", "trailers"]);
   expect(head.isRequest).toBe(true);
   expect([head.get("authorization"), head.get("traceparent"), head.path]).toEqual(["a", undefined, "/x"]);
@@ -40,13 +40,18 @@ test.each([
   expect(headOf(...fields).isRequest).toBe(false);
 });
 
-test("trailers have no pseudo header", () => {
+test("the lines of x-forwarded-for are joined into one list, as every proxy may add its own", () => {
+  const lines = ["10.0.0.1", "10.0.0.2, 10.0.0.3", "10.0.0.4"].map((value) => ["x-forwarded-for", value] as const);
+  expect(headOf(...whole, ...lines).get("x-forwarded-for")).toBe("10.0.0.1, 10.0.0.2, 10.0.0.3, 10.0.0.4");
+});
+
+test("trailers have no pseudo-header fields", () => {
   expect(headOf(["x", "y"]).isTrailer).toBe(true);
   expect(headOf([":path", "/"]).isTrailer).toBe(false);
   expect(headOf(["Bad", "y"]).isTrailer).toBe(false);
 });
 
-test("a list above 64 KiB is too large, and nothing behind the bound is kept", () => {
+test("a header list above 64 KiB is too large, and nothing past the bound is kept", () => {
   const head = headOf(...whole, ["x", "y".repeat(65_536)], ["authorization", "a"]);
   expect(head.isTooLarge).toBe(true);
   expect(head.get("authorization")).toBeUndefined();

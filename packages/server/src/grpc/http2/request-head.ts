@@ -1,10 +1,10 @@
 /**
- * The head of a request, filled field by field as its block is decoded. Only what someone reads is kept; what is wrong is noted, for the
- * block must be decoded to its end all the same: the next one builds on it.
+ * A request's header list, filled field by field as its block is decoded. Only fields that are read somewhere are kept. Errors are recorded
+ * rather than thrown, because the block must be decoded to its end: later blocks depend on the HPACK table.
  */
 import type { HeaderField, ReadField } from "./header-field.js";
 
-/** Decoded, as SETTINGS_MAX_HEADER_LIST_SIZE counts. A block of a few bytes may name a large field many times (an HPACK bomb). */
+/** Decoded size, as SETTINGS_MAX_HEADER_LIST_SIZE counts it. A block of a few bytes can reference a large field many times (HPACK bomb). */
 export const MOST_HEADER_LIST_BYTES = 65_536;
 
 export class RequestHead {
@@ -22,19 +22,19 @@ export class RequestHead {
     return this.#bytes > MOST_HEADER_LIST_BYTES;
   }
 
-  /** Whether it has what every request must have (RFC 9113, section 8.3.1). */
+  /** Whether all required pseudo-header fields are present (RFC 9113, section 8.3.1). */
   get isRequest(): boolean {
     const { method, scheme, path } = this;
     return !this.isMalformed && method !== undefined && scheme !== undefined && path !== undefined && path !== "";
   }
 
-  /** Whether it can stand at the end of a request: no pseudo header. */
+  /** Whether this is a valid trailer section: no pseudo-header fields. */
   get isTrailer(): boolean {
     const { method, scheme, path, authority } = this;
     return !this.isMalformed && (method ?? scheme ?? path ?? authority) === undefined;
   }
 
-  /** The first, where a field came more than once. */
+  /** The first value of a repeated field; for `x-forwarded-for` all of them, since each proxy may add a line. */
   get(name: ReadField): string | undefined {
     return this.#fields[name];
   }
@@ -69,6 +69,12 @@ export class RequestHead {
         this.#hasRegular = true;
         this.#setLength(field.value);
         return;
+      case "x-forwarded-for": {
+        this.#hasRegular = true;
+        const before = this.#fields[field.kind];
+        this.#fields[field.kind] = before === undefined ? field.value : `${before}, ${field.value}`;
+        return;
+      }
       default:
         this.#hasRegular = true;
         this.#fields[field.kind] ??= field.value;
@@ -81,7 +87,7 @@ export class RequestHead {
     if (length === undefined || this.contentLength !== length) this.isMalformed = true;
   }
 
-  /** Pseudo headers stand in front of the others, each once. */
+  /** Pseudo-header fields come before all others, each at most once. */
   #pseudo(before: string | undefined): void {
     if (this.#hasRegular || before !== undefined) this.isMalformed = true;
   }

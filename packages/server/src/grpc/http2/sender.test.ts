@@ -35,8 +35,8 @@ function open() {
   return { sender, output, frames, closed, sent, overflows: () => overflows };
 }
 
-// A message has a prefix of five bytes: five bytes make ten.
-test("an answer leaves in three frames, of which the last ends the stream", () => {
+// A message gets a five-byte prefix, so a body of five bytes becomes ten.
+test("an answer takes three frames, and the last ends the stream", () => {
   const { sender, output, frames, closed } = open();
   const stream = new Stream(1, sender);
   stream.answer(Buffer.alloc(3), Buffer.alloc(5), Buffer.alloc(4));
@@ -49,7 +49,7 @@ test("an answer leaves in three frames, of which the last ends the stream", () =
   expect(closed).toEqual([1]);
 });
 
-test("an answer that no window takes waits, its trailers behind it, and goes on where it stopped", () => {
+test("an answer that exceeds the window waits with its trailers, and resumes where it stopped", () => {
   const { sender, output, frames, closed, sent } = open();
   sender.initialWindow = 0;
   const stream = new Stream(1, sender);
@@ -70,7 +70,7 @@ const step = fc.oneof(
   fc.record({ forget: fc.nat(3) }),
 );
 
-test("no stream sends beyond its window, nor all together beyond the connection's, and nothing waits that could go", () => {
+test("no stream exceeds its window, all streams stay within the connection's, and nothing that fits waits", () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
       const { sender, sent } = open();
@@ -104,7 +104,62 @@ test("no stream sends beyond its window, nor all together beyond the connection'
   );
 });
 
-test("answers that wait for a window above 8 MiB are an overflow", () => {
+test("a wider connection window wakes the streams that wait for it, not those that wait for their own window", () => {
+  const { sender, sent } = open();
+  sender.initialWindow = 0;
+  const shut = Array.from({ length: 1_000 }, (_, i) => new Stream(2 * i + 1, sender));
+  for (const stream of shut) stream.data(Buffer.alloc(10));
+  sender.initialWindow = 10;
+  const first = new Stream(2_001, sender);
+  sender.widenStream(first, INITIAL_WINDOW);
+  first.data(Buffer.alloc(INITIAL_WINDOW));
+  const waiting = [2_003, 2_005].map((id) => new Stream(id, sender));
+  for (const stream of waiting) stream.data(Buffer.alloc(10));
+  let asked = 0;
+  const ask = (): number => {
+    asked++;
+    return 0;
+  };
+  for (const stream of shut) Object.defineProperty(stream, "sendWindow", { get: ask });
+  for (let i = 0; i < 20; i++) sender.widen(1);
+  expect([asked, sent(2_003), sent(2_005)]).toEqual([0, 10, 10]);
+});
+
+test("onSent is called once the waiting data has been sent", () => {
+  const { sender, sent } = open();
+  sender.initialWindow = 0;
+  const stream = new Stream(1, sender);
+  let times = 0;
+  expect(stream.data(Buffer.alloc(10))).toBe(false);
+  stream.onSent = () => void times++;
+  sender.widenStream(stream, 4);
+  expect([sent(1), times]).toEqual([4, 0]);
+  sender.widenStream(stream, 100);
+  expect([stream.data(Buffer.alloc(10)), sent(1), times]).toEqual([true, 20, 1]);
+});
+
+test("data written after a stream's last frame is dropped", () => {
+  const { sender, sent, closed, overflows } = open();
+  sender.initialWindow = 0;
+  for (let i = 0; i < 100; i++) {
+    const stream = new Stream(2 * i + 1, sender);
+    stream.data(Buffer.alloc(1), { isLast: true });
+    stream.data(Buffer.alloc(2 ** 20));
+    sender.widenStream(stream, 1);
+  }
+  expect([sent(), closed.length, overflows()]).toEqual([100, 100, 0]);
+});
+
+test("an empty frame is sent even if SETTINGS made the window negative", () => {
+  const { sender, output, frames } = open();
+  const stream = new Stream(1, sender);
+  sender.widenStream(stream, -2 * INITIAL_WINDOW);
+  stream.data(Buffer.alloc(0), { isLast: true });
+  output.flush();
+  expect(frames).toEqual([{ type: frameTypes.data, streamId: 1, length: 0, ends: true }]);
+});
+
+test("more than 8 MiB of answers waiting for a window are an overflow", () => {
   const { sender, overflows } = open();
   sender.initialWindow = 0;
   const streams = Array.from({ length: 9 }, (_, i) => new Stream(2 * i + 1, sender));

@@ -1,6 +1,6 @@
 /**
- * The sending half of a connection: frames, in the peer's windows (flow control, RFC 9113, section 5.2). What does not fit waits with its
- * stream, up to a bound.
+ * The sending half of a connection: frames, within the peer's windows (flow control, RFC 9113, section 5.2). Data that does not fit waits
+ * at its stream, up to a bound.
  */
 import { framed, PREFIX_BYTES } from "../message-frame.js";
 import type { Output } from "./output.js";
@@ -16,27 +16,30 @@ import {
 } from "./protocol.js";
 import type { Stream } from "./stream.js";
 
-/** Answers whose client gives no window, in all streams of a connection. */
+/** Bound for data waiting for window, over all streams of a connection. */
 const MOST_WAITING_BYTES = 8 * 2 ** 20;
 const LAST = { isLast: true } as const;
 const LAST_NOT = { isLast: false } as const;
 
 interface SenderEvents {
-  /** We have sent the stream's last frame. */
+  /** The stream's last frame has been sent. */
   onLocalClosed(stream: Stream): void;
   onReset(stream: Stream): void;
-  /** Too much waits for windows that the peer does not give. */
+  /** Too much data waits for window that the peer does not grant. */
   onOverflow(): void;
 }
 
 export class Sender {
   readonly #output: Output;
   readonly #events: SenderEvents;
-  /** Streams that wait for a window, in the order in which they began to. */
+  /**
+   * Streams blocked on the connection window, in the order in which they blocked. Streams blocked on their own window are not in here:
+   * otherwise each WINDOW_UPDATE of 13 bytes for the connection would walk up to a thousand of them.
+   */
   readonly #blocked = new Set<Stream>();
   #waitingBytes = 0;
   #window = INITIAL_WINDOW;
-  /** Of streams to come. */
+  /** Initial window for new streams. */
   initialWindow = INITIAL_WINDOW;
 
   constructor(output: Output, events: SenderEvents) {
@@ -44,7 +47,10 @@ export class Sender {
     this.#events = events;
   }
 
-  /** Three frames in one go, where the windows have room, as they nearly always do. The message is copied where it is sent, not before. */
+  /**
+   * Writes all three frames at once if the windows have room, as they nearly always do; the message is then copied straight into the output
+   * buffer.
+   */
   answer(stream: Stream, headers: Buffer, message: Buffer, trailers: Buffer): void {
     const length = PREFIX_BYTES + message.length;
     this.headers(stream, headers, LAST_NOT);
@@ -80,6 +86,7 @@ export class Sender {
     stream.unsent.push({ data: bytes, from: 0, isLast });
     this.#waitingBytes += bytes.length;
     if (stream.unsent.length === 1) this.#pump(stream);
+    if (stream.unsent.length > 0) stream.unsentSinceMonotonicMs ??= performance.now();
     if (this.#waitingBytes > MOST_WAITING_BYTES) this.#events.onOverflow();
     return stream.unsent.length === 0;
   }
@@ -107,65 +114,82 @@ export class Sender {
     this.#output.buffer.writeUInt32BE(code, at);
   }
 
-  /** The peer takes so much more from all streams together. */
+  /** Widens the connection window. */
   widen(bytes: number): void {
     const wasShut = this.#window <= 0;
     this.#window += bytes;
     if (this.#window > MAX_WINDOW) throw new ConnectionError(errorCodes.flowControlError, "a window above 2^31-1");
-    // Otherwise those that wait do so for windows of their own.
+    // If the window was open, the waiting streams wait for their own windows.
     if (wasShut) this.#pumpAll();
   }
 
-  /** The peer takes so much more, or less, from a stream. False: the window has become too large. */
+  /** Widens or narrows a stream's window. Returns false if it exceeds the maximum. */
   widenStream(stream: Stream, bytes: number): boolean {
     stream.sendWindow += bytes;
     if (stream.sendWindow > MAX_WINDOW) return false;
-    if (stream.unsent.length > 0) this.#pump(stream);
+    if (stream.unsent.length > 0) this.#pumpWaiting(stream);
     return true;
   }
 
-  /** Drops what waits. */
+  /** Drops data that waits to be sent. */
   forget(stream: Stream): void {
     for (const unsent of stream.unsent) if ("data" in unsent) this.#waitingBytes -= unsent.data.length - unsent.from;
     stream.unsent = [];
+    stream.unsentSinceMonotonicMs = undefined;
     this.#blocked.delete(stream);
   }
 
   #pumpAll(): void {
     for (const stream of this.#blocked) {
       if (this.#window <= 0) return;
-      this.#pump(stream);
+      this.#pumpWaiting(stream);
     }
+  }
+
+  #pumpWaiting(stream: Stream): void {
+    this.#pump(stream);
+    if (stream.unsent.length > 0 || stream.isLocalClosed) return;
+    const { onSent } = stream;
+    stream.onSent = undefined;
+    onSent?.();
   }
 
   #pump(stream: Stream): void {
     for (let unsent = stream.unsent[0]; unsent !== undefined; unsent = stream.unsent[0]) {
       if ("trailers" in unsent) {
-        stream.unsent.shift();
-        this.headers(stream, unsent.trailers, { isLast: true });
-        this.#blocked.delete(stream);
-        this.#events.onLocalClosed(stream);
+        this.headers(stream, unsent.trailers, LAST);
+        this.#close(stream);
         return;
       }
-      const length = Math.min(unsent.data.length - unsent.from, stream.sendWindow, this.#window, MAX_FRAME_BYTES);
-      if (length <= 0 && unsent.data.length > 0) {
-        this.#blocked.add(stream);
+      const left = unsent.data.length - unsent.from;
+      // SETTINGS can make a window negative (section 6.9.2).
+      const room = Math.max(0, Math.min(stream.sendWindow, this.#window));
+      const length = Math.min(left, room, MAX_FRAME_BYTES);
+      if (length === 0 && left > 0) {
+        if (stream.sendWindow > 0) this.#blocked.add(stream);
+        else this.#blocked.delete(stream);
         return;
       }
-      const ends = unsent.isLast && unsent.from + length === unsent.data.length;
+      const ends = unsent.isLast && length === left;
       const at = this.#output.frame(frameTypes.data, ends ? flags.endStream : 0, stream.id, length);
       unsent.data.copy(this.#output.buffer, at, unsent.from, unsent.from + length);
       unsent.from += length;
       stream.sendWindow -= length;
       this.#window -= length;
       this.#waitingBytes -= length;
-      if (unsent.from === unsent.data.length) stream.unsent.shift();
+      if (length === left) stream.unsent.shift();
       if (ends) {
-        this.#blocked.delete(stream);
-        this.#events.onLocalClosed(stream);
+        this.#close(stream);
         return;
       }
     }
-    if (this.#blocked.delete(stream)) stream.onSent?.();
+    stream.unsentSinceMonotonicMs = undefined;
+    this.#blocked.delete(stream);
+  }
+
+  /** The stream's last frame has been sent: drop anything queued after it. */
+  #close(stream: Stream): void {
+    this.forget(stream);
+    this.#events.onLocalClosed(stream);
   }
 }

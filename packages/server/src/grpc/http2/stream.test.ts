@@ -5,7 +5,7 @@ import { Stream } from "./stream.js";
 
 const sender = { initialWindow: INITIAL_WINDOW } as Sender;
 
-test("a body may be shorter than declared until it ends, and never longer", () => {
+test("a body may be shorter than declared until it ends, but never longer", () => {
   const stream = new Stream(1, sender);
   expect(stream.isAsDeclared).toBe(true);
   stream.declaredBytes = 3;

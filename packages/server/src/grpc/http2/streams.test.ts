@@ -47,11 +47,13 @@ function open() {
     streams.takeData(frame(frameTypes.data, { streamId, marks, bytes: Buffer.alloc(bytes) }));
   const reset = (streamId: number) =>
     streams.takeReset(frame(frameTypes.rstStream, { streamId, marks: 0, bytes: Buffer.alloc(4) }));
+  const widen = (streamId: number, by: number) =>
+    streams.takeWindowUpdate(frame(frameTypes.windowUpdate, { streamId, marks: 0, bytes: Buffer.alloc(4) }), by);
   const answers = (): string[] => {
     output.flush();
     return sent.splice(0);
   };
-  return { streams, requests, heard, headers, data, reset, answers, idleWork: () => idleWork };
+  return { streams, requests, heard, headers, data, reset, widen, answers, idleWork: () => idleWork };
 }
 
 function readerOf(id: number, heard: string[]): StreamReader {
@@ -68,7 +70,7 @@ function frame(type: number, { streamId, marks, bytes }: { streamId: number; mar
   return { type, flags: marks, streamId, bytes, from: 0, to: bytes.length };
 }
 
-test("a request comes in parts and leaves the table with its answer", () => {
+test("a request arrives in parts, and its stream leaves the table with the answer", () => {
   const { streams, requests, heard, headers, data, answers } = open();
   headers(1);
   data(1, 5);
@@ -78,17 +80,18 @@ test("a request comes in parts and leaves the table with its answer", () => {
   expect([streams.size, answers()]).toEqual([0, ["1 headers"]]);
 });
 
-test("an answer before the request's end resets the rest without an error, and what is on its way is no mistake", () => {
+test("an early answer resets the rest of the request with NO_ERROR, and frames still in flight are no mistake", () => {
   const { requests, heard, headers, data, answers, idleWork } = open();
   headers(1);
   requests[0]!.end(Buffer.alloc(1));
   expect(answers()).toEqual(["1 headers", `1 reset ${errorCodes.noError}`]);
   data(1, 5);
   headers(1, endStream, Buffer.alloc(0));
-  expect([answers(), heard, idleWork()]).toEqual([[], [], 0]);
+  // But they count as idle work: the client may have provoked the reset.
+  expect([answers(), heard, idleWork()]).toEqual([[], [], 2]);
 });
 
-test("a client that resets a call is not answered, and its reader hears of it once", () => {
+test("a client that resets a call is not answered, and its reader is notified once", () => {
   const { requests, heard, headers, reset, answers, idleWork } = open();
   headers(1, endStream);
   reset(1);
@@ -97,7 +100,7 @@ test("a client that resets a call is not answered, and its reader hears of it on
   expect([heard, answers(), idleWork()]).toEqual([["1 end", "1 gone"], [], 2]);
 });
 
-test("calls that are being decided count against the most, also when their client has reset them", () => {
+test("calls in flight count against the stream limit even after their client has reset them", () => {
   const { streams, requests, headers, reset, answers } = open();
   for (let i = 0; i < MOST_STREAMS; i++) {
     headers(2 * i + 1, endStream);
@@ -148,7 +151,7 @@ test.each<[string, number, (at: ReturnType<typeof open>) => void]>([
     errorCodes.flowControlError,
     ({ headers, data }) => {
       headers(1);
-      for (let i = 0; i < 5; i++) data(1, 16_384);
+      for (let i = 0; i < 4; i++) data(1, 16_384);
     },
   ],
   [
@@ -160,8 +163,31 @@ test.each<[string, number, (at: ReturnType<typeof open>) => void]>([
     },
   ],
   ["a request without a method", errorCodes.protocolError, ({ headers }) => headers(1, endStream, POST.subarray(1))],
-])("%s resets the stream", (_what, code, act) => {
+])("%s resets the stream, and is charged as a reset of the client's own", (_what, code, act) => {
   const at = open();
   act(at);
-  expect([at.answers(), at.streams.size]).toEqual([[`1 reset ${code}`], 0]);
+  expect([at.answers(), at.streams.size, at.idleWork()]).toEqual([[`1 reset ${code}`], 0, 1]);
+});
+
+test.each<[string, number, (at: ReturnType<typeof open>) => void]>([
+  ["an empty frame in the middle", 1, ({ data }) => data(1, 0)],
+  ["an empty frame at the end", 0, ({ data }) => data(1, 0, endStream)],
+  ["a frame with bytes", 0, ({ data }) => data(1, 1)],
+  ["a window opened by a byte", 1, ({ widen }) => widen(1, 1)],
+  ["a window opened by what was read", 0, ({ widen }) => widen(1, 16_384)],
+  [
+    "a window of a stream that has ended",
+    1,
+    ({ widen, headers, requests }) => {
+      headers(3, endStream);
+      requests[1]!.end(Buffer.alloc(1));
+      widen(3, 16_384);
+    },
+  ],
+  ["a priority", 1, ({ streams }) => streams.takePriority(frame(2, { streamId: 1, marks: 0, bytes: Buffer.alloc(5) }))],
+])("%s is charged %i", (_what, charged, act) => {
+  const at = open();
+  at.headers(1);
+  act(at);
+  expect(at.idleWork()).toBe(charged);
 });

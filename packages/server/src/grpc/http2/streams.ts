@@ -1,6 +1,6 @@
 /**
- * The streams of a connection: what frames do to them, from the head of a request to the last frame of its answer (RFC 9113, section 5.1).
- * A stream leaves the table when both sides have ended it, or one has reset it.
+ * The streams of a connection and the frames that change their state, from a request's headers to the last frame of its answer (RFC 9113,
+ * section 5.1). A stream leaves the table when both sides have ended it, or one has reset it.
  */
 
 import type { Frame } from "./frame-reader.js";
@@ -9,22 +9,25 @@ import { ConnectionError, type ErrorCode, errorCodes, flags, protocolError, size
 import type { RequestHead } from "./request-head.js";
 import type { Sender } from "./sender.js";
 import { Stream } from "./stream.js";
+import { StreamTable } from "./stream-table.js";
 
-/** Each that is under way holds memory; more wait at the client until one ends. */
+/** Each open stream holds memory; further calls wait at the client. */
 export const MOST_STREAMS = 1_000;
-/** Streams that we have reset: what the peer sent before it heard of it is no mistake. */
+/** Streams that we reset: frames that the peer sent before it saw the reset are no mistake. */
 const MOST_RESET_REMEMBERED = 1_000;
+/** Honest peers open windows by a share of what they read; each smaller step costs us a frame and the peer nothing. */
+export const SMALL_STEP_BYTES = 1_024;
 
 interface StreamsEvents {
-  /** Sets `stream.reader`, unless it answers at once. */
+  /** Must set `stream.reader`, unless it answers synchronously. */
   onRequest(stream: Stream, head: RequestHead): void;
-  /** A frame that costs us something and the peer nothing. Throws if it is one of a flood. */
+  /** A frame that costs us work and the peer nothing. Throws if there are too many (flood). */
   onIdleWork(): void;
   /** A stream has left the table. */
   onRemoved(): void;
 }
 
-/** How many streams are under way, over several connections. */
+/** Number of open streams, over several connections. */
 export class OpenStreams {
   count = 0;
 }
@@ -33,13 +36,15 @@ export class Streams {
   readonly #events: StreamsEvents;
   readonly #sender: Sender;
   readonly #all: OpenStreams;
-  readonly #streams = new Map<number, Stream>();
+  readonly #streams = new StreamTable();
   readonly #resetByUs = new Set<number>();
   readonly #blocks = new HeaderBlocks();
   #lastId = 0;
-  /** Calls that are being decided, also for clients that left: a client that resets its calls gets no more than its share. */
+  /**
+   * Calls being handled, including those whose client has gone: resetting calls must not get a client more than its share (rapid reset).
+   */
   #underWay = 0;
-  /** The peer was told to open no more. */
+  /** GOAWAY sent: the peer must open no more streams. */
   isClosed = false;
 
   constructor(sender: Sender, all: OpenStreams, events: StreamsEvents) {
@@ -57,7 +62,7 @@ export class Streams {
   }
 
   all(): Iterable<Stream> {
-    return this.#streams.values();
+    return this.#streams.all();
   }
 
   begin(): void {
@@ -68,7 +73,7 @@ export class Streams {
     this.#underWay--;
   }
 
-  /** Within a header block only its continuation may come. */
+  /** Within a header block only CONTINUATION may follow. */
   check({ type, streamId }: Frame): void {
     this.#blocks.check(type, streamId);
   }
@@ -108,10 +113,12 @@ export class Streams {
     stream.owedBytes += length;
     stream.receivedBytes += frame.to - frame.from;
     stream.isRemoteClosed = (frame.flags & flags.endStream) !== 0;
-    if (stream.receiveWindow < 0) this.#sender.reset(stream, errorCodes.flowControlError);
-    else if (!stream.isAsDeclared) this.#sender.reset(stream, errorCodes.protocolError);
+    if (stream.receiveWindow < 0) this.#reject(stream, errorCodes.flowControlError);
+    else if (!stream.isAsDeclared) this.#reject(stream, errorCodes.protocolError);
     else {
       if (frame.to > frame.from) stream.reader?.onData(frame.bytes.subarray(frame.from, frame.to));
+      // Flow control does not bound empty frames (CVE-2019-9518).
+      else if (!stream.isRemoteClosed) this.#events.onIdleWork();
       if (stream.isRemoteClosed) this.#remoteClosed(stream);
     }
   }
@@ -119,9 +126,10 @@ export class Streams {
   takeWindowUpdate({ streamId }: Frame, bytes: number): void {
     if (streamId > this.#lastId) throw protocolError("WINDOW_UPDATE of a stream that was never opened");
     const stream = this.#streams.get(streamId);
+    if (stream === undefined || bytes < SMALL_STEP_BYTES) this.#events.onIdleWork();
     if (stream === undefined) return;
     if (bytes === 0) this.#sender.reset(stream, errorCodes.protocolError);
-    else if (!this.#sender.widenStream(stream, bytes)) this.#sender.reset(stream, errorCodes.flowControlError);
+    else if (!this.#sender.widenStream(stream, bytes)) this.#reject(stream, errorCodes.flowControlError);
   }
 
   takeReset({ streamId, from, to }: Frame): void {
@@ -132,10 +140,11 @@ export class Streams {
     if (stream !== undefined) this.#forget(stream);
   }
 
-  /** Priorities are not used; a wrong one is still the stream's mistake. */
+  /** Priorities are ignored, but a malformed PRIORITY frame is still a stream error. */
   takePriority(frame: Frame): void {
     const { streamId, from, to } = frame;
     if (streamId === 0) throw protocolError("PRIORITY of no stream");
+    this.#events.onIdleWork();
     const isSized = to - from === 5;
     if (isSized && !dependsOnItself(frame)) return;
     const stream = this.#streams.get(streamId);
@@ -143,19 +152,19 @@ export class Streams {
     this.#sender.reset(stream, isSized ? errorCodes.protocolError : errorCodes.frameSizeError);
   }
 
-  /** The peer takes so much more, or less, from each. */
+  /** Applies a change of the initial window to all open streams. */
   widen(bytes: number): void {
-    for (const stream of this.#streams.values()) {
+    for (const stream of this.#streams.all()) {
       if (!this.#sender.widenStream(stream, bytes))
         throw new ConnectionError(errorCodes.flowControlError, "a window above 2^31-1");
     }
   }
 
-  /** We have sent its last frame. */
+  /** The stream's last frame has been sent. */
   localClosed(stream: Stream): void {
     stream.isLocalClosed = true;
     if (stream.isRemoteClosed) this.#remove(stream);
-    // We have answered before the request was whole: the rest is not needed (section 8.1).
+    // Answered before the request was complete: the rest of it is not needed (section 8.1).
     else this.#sender.reset(stream, errorCodes.noError);
   }
 
@@ -166,7 +175,7 @@ export class Streams {
 
   /** The connection is gone. */
   forgetAll(): void {
-    for (const stream of [...this.#streams.values()]) this.#forget(stream);
+    for (const stream of this.#streams.all()) this.#forget(stream);
   }
 
   #takeHead({ streamId, endsStream, head }: { streamId: number; endsStream: boolean; head: RequestHead }): void {
@@ -175,7 +184,7 @@ export class Streams {
     else if (streamId > this.#lastId) {
       this.#lastId = streamId;
       this.#open(streamId, head, endsStream);
-    }
+    } else this.#events.onIdleWork();
   }
 
   #open(streamId: number, head: RequestHead, endsStream: boolean): void {
@@ -184,10 +193,10 @@ export class Streams {
     stream.declaredBytes = head.contentLength;
     const isFull = this.#streams.size >= MOST_STREAMS || this.#underWay >= MOST_STREAMS;
     if (!head.isTooLarge && !(head.isRequest && stream.isAsDeclared)) this.#refuse(streamId, errorCodes.protocolError);
-    // After the last GOAWAY the peer sends these elsewhere.
+    // After the final GOAWAY the peer retries these elsewhere.
     else if (isFull || this.isClosed) this.#refuse(streamId, errorCodes.refusedStream);
     else {
-      this.#streams.set(streamId, stream);
+      this.#streams.add(stream);
       this.#all.count++;
       this.#events.onRequest(stream, head);
       if (endsStream) this.#remoteClosed(stream);
@@ -197,16 +206,15 @@ export class Streams {
   #takeTrailers(stream: Stream, head: RequestHead, endsStream: boolean): void {
     const wasClosed = stream.isRemoteClosed;
     stream.isRemoteClosed = endsStream;
-    if (wasClosed) this.#sender.reset(stream, errorCodes.streamClosed);
-    else if (!endsStream || !head.isTrailer || !stream.isAsDeclared)
-      this.#sender.reset(stream, errorCodes.protocolError);
+    if (wasClosed) this.#reject(stream, errorCodes.streamClosed);
+    else if (!endsStream || !head.isTrailer || !stream.isAsDeclared) this.#reject(stream, errorCodes.protocolError);
     else this.#remoteClosed(stream);
   }
 
   #takeLateData(streamId: number, stream: Stream | undefined): void {
     if (streamId > this.#lastId) throw protocolError("DATA of a stream that was never opened");
-    if (this.#resetByUs.has(streamId)) return;
     this.#events.onIdleWork();
+    if (this.#resetByUs.has(streamId)) return;
     if (stream !== undefined) this.#sender.reset(stream, errorCodes.streamClosed);
     else this.#sender.resetId(streamId, errorCodes.streamClosed);
   }
@@ -215,6 +223,15 @@ export class Streams {
     this.#events.onIdleWork();
     this.#sender.resetId(streamId, code);
     this.#rememberReset(streamId);
+  }
+
+  /**
+   * Resets a stream for a peer's mistake. Charged like a reset by the peer, which may have provoked it on purpose (CVE-2025-8671,
+   * MadeYouReset).
+   */
+  #reject(stream: Stream, code: ErrorCode): void {
+    this.#events.onIdleWork();
+    this.#sender.reset(stream, code);
   }
 
   #remoteClosed(stream: Stream): void {
@@ -249,7 +266,7 @@ function dependsOnItself({ streamId, bytes, from }: Frame): boolean {
   return (bytes.readUInt32BE(from) & 0x7fff_ffff) === streamId;
 }
 
-/** Leaves the payload between `from` and `to`. */
+/** Narrows the payload (`from` to `to`) to exclude the padding. */
 function skipPadding(frame: Frame): void {
   if ((frame.flags & flags.padded) === 0) return;
   if (frame.from === frame.to) throw sizeError("a padded frame");

@@ -14,7 +14,7 @@ const finding = (given: Partial<Finding> = {}): Finding => ({
 const MINUTE_MS = 60_000;
 const judged = new Set<AlertKind>(["unusual-rate", "store-degraded"]);
 
-test("an alert begins once, goes on while it is found, and ends when nothing was found for its quiet time", () => {
+test("an alert fires once, continues while it is found, and resolves after its quiet time without findings", () => {
   const book = new AlertBook();
   const at = (minutes: number, findings: readonly Finding[]) =>
     book.judge({ findings, judged, nowMs: minutes * MINUTE_MS });
@@ -26,7 +26,7 @@ test("an alert begins once, goes on while it is found, and ends when nothing was
   expect(book.open).toEqual([]);
 });
 
-test("hysteresis: a finding at the lower threshold keeps an alert up, and begins none", () => {
+test("hysteresis: a finding at the lower threshold keeps an alert firing, but does not start one", () => {
   const book = new AlertBook();
   const hold = finding({ level: "hold" });
   expect(book.judge({ findings: [hold], judged, nowMs: 0 }).began).toEqual([]);
@@ -36,7 +36,7 @@ test("hysteresis: a finding at the lower threshold keeps an alert up, and begins
   expect(book.judge({ findings: [], judged, nowMs: 9 * MINUTE_MS }).ended).toHaveLength(1);
 });
 
-test("an alert of a kind that was not judged stays open, however long", () => {
+test("an alert stays open while its kind is not evaluated, however long", () => {
   const book = new AlertBook();
   book.judge({ findings: [finding()], judged, nowMs: 0 });
   const other = new Set<AlertKind>(["store-degraded"]);
@@ -44,7 +44,7 @@ test("an alert of a kind that was not judged stays open, however long", () => {
   expect(book.open).toHaveLength(1);
 });
 
-test("of more than 50 of one kind the strongest begin; other kinds have room of their own", () => {
+test("at most 50 alerts per kind fire, the strongest; other kinds are unaffected", () => {
   const book = new AlertBook();
   const many = Array.from({ length: 60 }, (_, i) =>
     finding({ subject: `unusual-rate:r${i}`, rule: `r${i}`, value: 100 * (i + 1), expected: 100 }),
@@ -59,7 +59,7 @@ test("of more than 50 of one kind the strongest begin; other kinds have room of 
   expect(began.some(({ kind }) => kind === "store-degraded")).toBe(true);
 });
 
-test("the text of a firing alert is renewed, but not by its fading; it is sent again only when it turns critical", () => {
+test("a firing alert's text is updated, but not while it fades; it is resent only when it becomes critical", () => {
   const book = new AlertBook();
   book.judge({ findings: [finding({ value: 10 })], judged, nowMs: 0 });
   book.put({ ...book.open[0]!, told: true });

@@ -1,10 +1,10 @@
 /**
- * Which alerts are open, and what a round of findings changes. One alert is open for each subject at a time:
+ * Tracks which alerts are open, and applies a round of findings to them. Each subject has at most one open alert:
  *
  *   (none) --fire--> firing --nothing found for its quiet time--> resolved, kept
- *                      ^ fire or hold: goes on
+ *                      ^ fire or hold: stays open
  *
- * In: findings, the kinds that were judged, the time. Out: what began and what ended. Pure; who keeps it and tells it is elsewhere.
+ * In: findings, the kinds that were evaluated, the time. Out: which alerts started and ended. Pure; storing and sending is done elsewhere.
  */
 import { randomBytes } from "node:crypto";
 import type { AlertKind, AlertView } from "../views/alerts.js";
@@ -12,19 +12,19 @@ import type { Finding } from "./finding.js";
 
 export interface KeptAlert extends AlertView {
   readonly subject: string;
-  /** When a detector last spoke for it. */
+  /** When a detector last reported it. */
   readonly lastSeenMs: number;
-  /** Whether every webhook has got this state of it, or was given up. */
+  /** Whether every webhook has received this state, or was given up on. */
   readonly told: boolean;
-  /** A silence held its message back. */
+  /** A silence suppressed its message. */
   readonly muted?: boolean;
-  /** Its begin was sent, so that its end must be. Absent: yes (of older versions). */
+  /** Its start was sent, so its end must be sent too. Absent: yes (older versions). */
   readonly sent?: boolean;
-  /** When each receiver was last reminded of it. */
+  /** When each receiver was last sent a reminder. */
   readonly reminded?: Readonly<Record<string, number>>;
 }
 
-/** How long nothing must be found before an alert is over. */
+/** How long there must be no finding before an alert resolves. */
 const quietMs: Readonly<Record<AlertKind, number>> = {
   "unusual-rate": 5 * 60_000,
   "refusal-share": 5 * 60_000,
@@ -35,12 +35,12 @@ const quietMs: Readonly<Record<AlertKind, number>> = {
   threshold: 90_000,
 };
 
-/** A fault that hits every rule must not become a thousand messages: beyond this many of one kind, no more begin. */
+/** A fault that affects every rule must not become a thousand messages: beyond this many per kind, no more fire. */
 const MOST_OPEN_OF_A_KIND = 50;
 
 interface Round {
   readonly findings: readonly Finding[];
-  /** Kinds whose detectors ran; alerts of the others stay as they are. */
+  /** Kinds whose detectors ran; alerts of other kinds stay as they are. */
   readonly judged: ReadonlySet<AlertKind>;
   readonly nowMs: number;
 }
@@ -54,7 +54,7 @@ export class AlertBook {
   readonly #open = new Map<string, KeptAlert>();
   readonly #quietMs: number | undefined;
 
-  /** `quietMs`: one quiet time for all kinds. */
+  /** `quietMs` overrides the quiet time of all kinds. */
   constructor(quietMs?: number) {
     this.#quietMs = quietMs;
   }
@@ -63,7 +63,7 @@ export class AlertBook {
     return [...this.#open.values()];
   }
 
-  /** Takes over what others knew. */
+  /** Replaces the state by the stored alerts. */
   load(alerts: readonly KeptAlert[]): void {
     this.#open.clear();
     for (const alert of alerts) this.#open.set(alert.subject, alert);
@@ -79,7 +79,7 @@ export class AlertBook {
 
   judge({ findings, judged, nowMs }: Round): Changes {
     const began: KeptAlert[] = [];
-    // The strongest first: those are the ones to keep where there are too many.
+    // Strongest first: those survive if there are too many.
     for (const finding of [...findings].sort((a, b) => strength(b) - strength(a))) {
       const open = this.#open.get(finding.subject);
       if (open !== undefined) this.put(goesOn(open, finding, nowMs));
@@ -110,7 +110,7 @@ function begin({ level: _, ...finding }: Finding, nowMs: number): KeptAlert {
   return { id, ...finding, state: "firing", startedAtMs: nowMs, lastSeenMs: nowMs, told: false };
 }
 
-/** Figures and summary are renewed while the finding is strong enough to fire: a problem is not described by its fading. */
+/** Updates figures and summary only while the finding is strong enough to fire: a problem should not be described by its fading. */
 function goesOn(alert: KeptAlert, finding: Finding, nowMs: number): KeptAlert {
   const worse = finding.severity === "critical" && alert.severity === "warning";
   const { summary, severity, value, expected } = finding;

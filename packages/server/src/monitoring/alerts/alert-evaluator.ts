@@ -1,6 +1,6 @@
 /**
- * Evaluates every alert condition, once a round: the instances' reports, the store, and, when a minute has ended, every series and
- * the top keys. Out: findings, and which kinds were judged. A round does not judge what it cannot read.
+ * Evaluates every alert condition once per round: the instances' reports, the store, and, once a minute, every series and the top keys.
+ * Out: findings, and the kinds that were evaluated. A round leaves out kinds whose data it cannot read.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { AlertPolicy, DetectorTuning } from "../../configuration/alert-policy.js";
@@ -30,11 +30,11 @@ export interface EvaluatorOptions {
   /** Unique in the fleet. */
   readonly instance: string;
   readonly heartbeat: Pick<Heartbeat, "report" | "readAll">;
-  /** Of this instance. */
-  readonly storeHealth: Pick<StoreHealth, "sinceMs" | "error">;
+  /** This instance's view of the store. */
+  readonly storeHealth: Pick<StoreHealth, "sinceMs" | "failingSinceMs" | "error">;
   readonly nodes: () => Promise<readonly StoreNode[]>;
   readonly topKeys: () => Promise<Pick<TopKeysView, "maxError" | "keys">>;
-  /** Rules in force with a tag. Absent: no rule has one. */
+  /** Rules in force that have a tag. Absent: no rule has one. */
   readonly tagged?: (tag: string) => readonly string[];
   readonly tagsOf?: TagsOf;
 }
@@ -42,7 +42,7 @@ export interface EvaluatorOptions {
 const SERIES_A_SLICE = 20;
 const KNOWN_KEYS = "alerts:known-keys";
 const KNOWN_KEEP_MS = 8 * 24 * 3_600_000;
-/** How often what is known of keys is written though no new one came. */
+/** How often the known keys are written even without a new one. */
 const KNOWN_EVERY_MS = 3_600_000;
 
 interface Looked {
@@ -84,7 +84,7 @@ export class AlertEvaluator {
     return tuningFor(policy, { kind, rule }, this.#options.tagsOf ?? (() => []));
   }
 
-  /** Without the findings of detectors that are off, and with the severity that was set. */
+  /** Drops findings of disabled detectors, and applies a configured severity. */
   #tuned(finding: Finding | undefined, policy: AlertPolicy): Finding | undefined {
     if (finding === undefined || finding.kind === "threshold") return finding;
     const { mode, severity } = this.#tuningOf(policy, finding.kind, finding.rule) ?? {};
@@ -98,10 +98,11 @@ export class AlertEvaluator {
   }
 
   #storeDegraded(reports: readonly InstanceReport[], nowMs: number): Finding | undefined {
-    const { sinceMs, error } = this.#options.storeHealth;
+    const { sinceMs, failingSinceMs, error } = this.#options.storeHealth;
     const others = reports.filter(({ store, instance }) => store === "degraded" && instance !== this.#options.instance);
     return storeDegraded({
-      degradedSinceMs: sinceMs,
+      isDegraded: sinceMs !== undefined,
+      failingSinceMs,
       lastError: error && causeInWords(error),
       degradedElsewhere: others.length,
       lastMinute: this.#lastMinute,
@@ -129,7 +130,7 @@ export class AlertEvaluator {
     for (const kind of ["unusual-rate", "refusal-share", "threshold"] as const) judged.add(kind);
     const findings: (Finding | undefined)[] = [];
     for (const [i, series] of round.series.entries()) {
-      // A series takes some fifty microseconds: checks are answered between two slices.
+      // A series takes about 50 µs: checks are answered between two slices.
       if (i % SERIES_A_SLICE === SERIES_A_SLICE - 1) await nextTurn();
       const window = round.windowOf(series);
       const rule = ruleOfSeries(series);
@@ -142,7 +143,7 @@ export class AlertEvaluator {
     return [...findings, ...(await this.#lookAtKeys(round, { nowMs, judged, policy }))];
   }
 
-  /** Also of rules without any traffic: a threshold may ask for some. */
+  /** Includes rules without traffic: a threshold may require some. */
   #lookAtThresholds(round: SeriesRound, { conditions }: AlertPolicy): readonly (Finding | undefined)[] {
     return conditions.flatMap((condition) => {
       const { rule, tag } = condition;

@@ -1,6 +1,6 @@
 /**
- * Alerts as shared texts, so that a restart keeps them and every instance shows the same: `alert:open:SUBJECT` while one fires,
- * `alert:kept:ID` after it, for eight days and at most 500. Each write names what it replaces: of two instances that speak at once, one wins.
+ * Stores alerts as shared texts, so that they survive restarts and every instance shows the same: `alert:open:SUBJECT` while firing, then
+ * `alert:kept:ID` for eight days and at most 500. Every write is a compare-and-swap, so of two concurrent writers one wins.
  */
 import { parseSharedText } from "../../instance/parse-shared-text.js";
 import type { SharedState } from "../../instance/shared-state.js";
@@ -8,7 +8,7 @@ import type { KeptAlert } from "./alert-book.js";
 
 const OPEN = "alert:open:";
 const KEPT = "alert:kept:";
-/** Apart from the alert: the leader writes that, and any instance this. */
+/** Separate from the alert, which only the leader writes; any instance may acknowledge. */
 const ACKNOWLEDGED = "alert:ack:";
 const KEEP_MS = 8 * 24 * 3_600_000;
 const MOST_KEPT = 500;
@@ -36,12 +36,14 @@ export class AlertStore {
     return await this.#read(KEPT);
   }
 
-  /** False if another instance was first. */
+  /** False if another instance was faster. */
   async saveOpen(alert: KeptAlert): Promise<boolean> {
     return await this.#write(OPEN + alert.subject, alert, KEEP_MS);
   }
 
-  /** From open to kept. If this ends halfway, the alert is still open and the next round ends it again, under the same id. */
+  /**
+   * Moves an alert from open to kept. If this fails halfway, the alert is still open and the next round ends it again, under the same id.
+   */
   async saveEnded(alert: KeptAlert): Promise<boolean> {
     const saved = await this.saveKept(alert);
     await this.#forget(OPEN + alert.subject);
@@ -49,7 +51,7 @@ export class AlertStore {
     return saved;
   }
 
-  /** By alert. */
+  /** By alert id. */
   async readAcknowledgements(): Promise<ReadonlyMap<string, Acknowledgement>> {
     const texts = await this.#shared.readAll(ACKNOWLEDGED);
     return new Map(
@@ -60,7 +62,7 @@ export class AlertStore {
     );
   }
 
-  /** The last one stands. */
+  /** The last acknowledgement wins. */
   async acknowledge(id: string, given: Acknowledgement): Promise<void> {
     const name = ACKNOWLEDGED + id;
     for (let attempt = 0; attempt < 3; attempt++) {

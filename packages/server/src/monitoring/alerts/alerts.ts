@@ -1,11 +1,11 @@
 /**
- * Detects trouble and sends alerts. Every few seconds: elect a leader -> evaluate every condition -> judge -> keep -> send.
+ * Detects problems and sends alerts. Every few seconds: elect a leader -> evaluate every condition -> update alerts -> store -> send.
  *
- *   leader     evaluates all of it, keeps alerts in the shared state, sends messages
- *   follower   shows what the leader keeps
- *   alone      the shared state cannot be written (Redis is gone, or full): evaluates what it sees itself, and sends that from memory
+ *   leader     evaluates everything, stores alerts in the shared state, sends messages
+ *   follower   shows what the leader stored
+ *   alone      the shared state cannot be written (Redis is down, or full): evaluates what it sees itself, and sends alerts from memory
  *
- * Nothing here is on the path of a request, and a round that fails is followed by the next.
+ * Nothing here is on the request path, and a round that fails is followed by the next.
  */
 import type { PolicyInForce } from "../../configuration/alert-policies.js";
 import { LeaderElection, type Leadership } from "../../instance/leader-election.js";
@@ -25,18 +25,18 @@ export interface AlertsOptions
     Omit<WebhooksOptions, "log">,
     Pick<ReceiversOptions, "smtp" | "consoleUrl"> {
   readonly log: Log;
-  /** What people have set; never rejects. Absent: nothing. */
+  /** The alert policy; never rejects. Absent: none. */
   readonly policy?: () => Promise<PolicyInForce>;
   /** Default 5 s. */
   readonly everyMs?: number;
-  /** How long nothing must be found before an alert is over, whatever its kind. Default: see `alert-book.ts`. */
+  /** Overrides the quiet time of every kind. Default: see `alert-book.ts`. */
   readonly quietMs?: number;
 }
 
 const EVERY_MS = 5_000;
-/** A message that a watcher did not get rid of is sent by the next one, if it is news still. */
+/** A message that one leader could not deliver is sent by the next one, if it is still recent. */
 const NEWS_FOR_MS = 3_600_000;
-/** Earlier versions run for the same name: an upgrade must not elect two. */
+/** Older releases compete under the same name: an upgrade must not elect two leaders. */
 const ELECTION = "alerts:duty";
 const WEBHOOK_STATES = "alerts:webhooks";
 const RECEIVER_STATES = "alerts:receivers";
@@ -58,13 +58,13 @@ export class Alerts {
   readonly #receivers: Receivers;
   readonly #tagsOf: TagsOf;
   readonly #book: AlertBook;
-  /** Ended while nothing could be kept. */
+  /** Alerts that ended while nothing could be stored. */
   #endedAlone: KeptAlert[] = [];
-  /** By alert, as last read; those made here while nothing can be shared, too. */
+  /** Acknowledgements by alert, as last read, plus those made here while nothing can be shared. */
   #acknowledged: ReadonlyMap<string, Acknowledgement> = new Map();
   #policy = nothingSet;
   #was: Leadership = "follower";
-  /** Somebody else wrote what this instance thought to know. */
+  /** Another instance overwrote state that this one relied on. */
   #outdated = false;
   #failing = false;
   #firing = 0;
@@ -100,7 +100,7 @@ export class Alerts {
     again();
   }
 
-  /** How many fire, as of the last round. */
+  /** Number of firing alerts in the last round. */
   firing(): number {
     return this.#firing;
   }
@@ -115,7 +115,7 @@ export class Alerts {
       this.#view = undefined;
       this.#failing = false;
     } catch (error) {
-      // The shared state failed between two steps: the next round reads it again.
+      // The shared state failed in between: the next round reads it again.
       this.#was = "follower";
       if (!this.#failing)
         this.#options.log.warn("alert evaluation fails; the next round tries again", { error: String(error) });
@@ -155,7 +155,10 @@ export class Alerts {
     this.#firing = this.#book.open.length;
   }
 
-  /** Alerts that fire on: renewed texts are kept, acknowledgements passed on, silences that ended and reminders that are due sent. */
+  /**
+   * Handles alerts that keep firing: stores updated texts, forwards acknowledgements, sends alerts whose silence ended and reminders that
+   * are due.
+   */
   async #goOn(round: {
     before: ReadonlyMap<string, KeptAlert>;
     leadership: "leader" | "alone";
@@ -183,7 +186,7 @@ export class Alerts {
     }
   }
 
-  /** Sends the alert again to receivers whose repeat is due. */
+  /** Resends the alert to receivers whose repeat interval has passed. */
   #remind(alert: KeptAlert, nowMs: number): KeptAlert {
     if (this.#silencedUntil(alert, nowMs) !== undefined) return alert;
     const due = [...receiversFor(this.#policy.policy, alert, this.#tagsOf)]
@@ -210,7 +213,7 @@ export class Alerts {
     this.#receivers.follow(this.#policy);
   }
 
-  /** Undefined where no such alert fires. */
+  /** Undefined if no such alert is firing. */
   async acknowledge(id: string, given: Acknowledgement): Promise<AlertView | undefined> {
     const { alerts } = await this.read();
     const alert = alerts.find((one) => one.id === id && one.state === "firing");
@@ -221,7 +224,7 @@ export class Alerts {
     return { ...alert, acknowledged: given };
   }
 
-  /** One attempt to reach a receiver, from this instance. Undefined where there is no such receiver. */
+  /** Makes one attempt to reach a receiver, from this instance. Undefined if there is no such receiver. */
   async test(receiver: string, by: string): Promise<{ delivered: boolean; error?: string } | undefined> {
     await this.#readPolicy();
     const startedAtMs = Date.now();
@@ -241,7 +244,7 @@ export class Alerts {
       if (sent === undefined) return undefined;
       await sent;
       const { type } = this.#policy.policy.receivers.find(({ id }) => id === receiver)!;
-      // These keep an incident open until it is resolved.
+      // These services keep an incident open until it is resolved.
       if (type === "pagerduty" || type === "opsgenie")
         await this.#receivers.test(receiver, { ...message, state: "resolved", endedAtMs: Date.now() });
       return { delivered: true };
@@ -250,12 +253,12 @@ export class Alerts {
     }
   }
 
-  /** Takes over from other leaders: firing alerts, and undelivered messages. Findings from the time alone are kept from now on. */
+  /** Takes over as leader: loads firing alerts and undelivered messages. Stores what was found while alone. */
   async #takeOver(nowMs: number): Promise<void> {
     this.#outdated = false;
     const mine = this.#book.open;
     const open = await this.#kept.readOpen();
-    // Detectors get their quiet time to find again what they found.
+    // Gives detectors their full quiet time to find the problem again.
     this.#book.load(open.map((alert) => ({ ...alert, lastSeenMs: nowMs })));
     for (const alert of mine) {
       if (open.some(({ subject }) => subject === alert.subject)) continue;
@@ -276,7 +279,7 @@ export class Alerts {
     for (const alert of untold) this.#tell(alert);
   }
 
-  /** False if another instance keeps it already. */
+  /** False if another instance has stored it already. */
   async #keepOpen(alert: KeptAlert, leadership: Leadership): Promise<boolean> {
     if (leadership === "alone" || (await this.#kept.saveOpen(alert))) return true;
     this.#book.drop(alert.subject);
@@ -297,9 +300,9 @@ export class Alerts {
     const message: AlertMessage = { ...alert, ...more };
     void Promise.all([this.#webhooks.tell(message), this.#receivers.tell(message, to)])
       .then((all) => all.every((isDone) => isDone))
-      // Closed before: the next leader sends it.
+      // If this was closed before delivery, the next leader sends it.
       .then((isDone) => (isDone ? this.#markTold(alert) : undefined))
-      // The shared state is away: the next leader sends it once more.
+      // If the shared state is unreachable, the next leader sends it again.
       .catch(() => undefined);
   }
 
@@ -331,7 +334,7 @@ export class Alerts {
     await this.#readPolicy();
     const acknowledged = stored.isRead ? stored.acknowledged : this.#acknowledged;
     const byId = new Map<string, KeptAlert>();
-    // The later wins: what is over is over, and what this instance holds is newer than what it wrote.
+    // Later entries win: ended overrides open, and this instance's state is newer than what it stored.
     for (const alert of [...stored.open, ...this.#book.open, ...stored.kept, ...this.#endedAlone])
       byId.set(alert.id, alert);
     const alerts = [...byId.values()]
@@ -360,7 +363,7 @@ export class Alerts {
     };
   }
 
-  /** While the shared state is away, this instance shows what it knows itself. */
+  /** Falls back to this instance's own knowledge if the shared state is unreachable. */
   async #readStored(): Promise<Stored> {
     try {
       const [open, kept, acknowledged, webhooks, receivers] = await Promise.all([
@@ -409,7 +412,7 @@ function firingThenNewest(a: AlertView, b: AlertView): number {
   return b.startedAtMs - a.startedAtMs;
 }
 
-/** An instance that has sent nothing shows the state that the leader wrote. */
+/** An instance that has sent nothing shows the leader's stored state. */
 function isSilent({ lastSentAtMs, lastError }: Pick<WebhookState, "lastSentAtMs" | "lastError">): boolean {
   return lastSentAtMs === undefined && lastError === undefined;
 }

@@ -1,12 +1,12 @@
 /**
- * The expected counts of a series, minute by minute, from robust statistics: the usual shape of the day times the present level.
+ * The expected counts of a series per minute, from robust statistics: the usual shape of the day times the current level.
  *
- *   shape   for each quarter hour the median of the earlier days (one bad day does not move it), and beside it the same weekday a week
- *           ago; drawn as a line from one quarter's middle to the next
- *   level   how the last hour compared with that shape, as the median of six blocks of ten minutes: a quiet Sunday, slow growth
- *   spread  how far the minutes of that hour lay from what was expected of them, by the median deviation; at least a Poisson's
+ *   shape   per quarter hour the median of the earlier days (one bad day does not move it), and as a second candidate the same weekday a
+ *           week ago; interpolated linearly between the middles of quarter hours
+ *   level   how the last hour compares with that shape, as the median of six ten-minute blocks: follows a quiet Sunday, or slow growth
+ *   spread  how far that hour's minutes were from their expectation, by the median absolute deviation; at least a Poisson's
  *
- * Warm-up: with fewer than two earlier days the last hour alone is the baseline, and detectors ask for more. Pure.
+ * Warm-up: with fewer than two earlier days the last hour alone is the baseline, and detectors use higher thresholds. Pure.
  */
 import {
   DAY_MS,
@@ -19,26 +19,26 @@ import {
   SLOTS,
 } from "./series-window.js";
 
-/** The last minutes are those that are judged; they must not judge themselves. */
+/** The most recent minutes are the ones under evaluation, so they are excluded from the baseline. */
 export const JUDGED = 6;
 const COMPARED = MINUTES - JUDGED;
 export const BLOCK = 10;
-/** A level further off than this is news, not a level. */
+/** A level further off than this is an anomaly, not a level. */
 const LOWEST_LEVEL = 0.5;
 const HIGHEST_LEVEL = 3;
 const DAYS_FOR_SEASON = 2;
 export const MINUTES_FOR_RECENT = 35;
 
 export interface Expected {
-  /** A minute, at the window's end: what a surplus is compared with, and what a lack is. */
+  /** Per minute, at the end of the window: the reference for a surplus, and for a lack. */
   readonly high: number;
   readonly low: number;
-  /** Of one minute. */
+  /** Per minute. */
   readonly spread: number;
   readonly seasonal: boolean;
 }
 
-/** Undefined while too little is known. */
+/** Undefined while there is too little history. */
 export function expectedOf(window: SeriesWindow): Expected | undefined {
   if (window.knownMinutes < MINUTES_FOR_RECENT) return undefined;
   const days = window.season.filter(
@@ -92,7 +92,7 @@ function fit({ checks, endMs, seasonFromMs }: SeriesWindow, shape: Float64Array)
   return { usual: now, level, spread: spreadOf(residuals, 0) };
 }
 
-/** Between the middles of two quarter hours, on the line from one to the other. */
+/** Interpolates between the middles of two quarter hours. */
 function perMinute(shape: Float64Array, sinceStartMs: number): number {
   const at = sinceStartMs / QUARTER_MS - 0.5;
   const left = Math.min(SLOTS - 2, Math.max(0, Math.floor(at)));
@@ -100,7 +100,7 @@ function perMinute(shape: Float64Array, sinceStartMs: number): number {
   return (shape[left]! * (1 - share) + shape[left + 1]! * share) / 15;
 }
 
-/** As a standard deviation, if the values were normal. */
+/** Scaled median absolute deviation: equals the standard deviation for normally distributed values. */
 export function spreadOf(values: readonly number[], middle: number): number {
   return 1.4826 * median(values.map((value) => Math.abs(value - middle)));
 }

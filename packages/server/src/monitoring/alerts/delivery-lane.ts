@@ -1,6 +1,6 @@
 /**
- * One receiver's queue: messages in order, tried again with growing, jittered pauses, and given up after a while. A slow receiver delays its
- * own messages only; a queue that is full drops the oldest.
+ * One receiver's queue: messages in order, retried with exponential backoff and jitter, and eventually given up. A slow receiver delays
+ * only its own messages; a full queue drops the oldest.
  */
 import type { Log } from "../../log.js";
 import { AddressRefused } from "./public-address.js";
@@ -8,9 +8,9 @@ import type { AlertMessage } from "./webhook-message.js";
 import { PostFailed } from "./webhook-post.js";
 
 export interface LaneOptions {
-  /** Of the log: which receiver failed, without secrets. */
+  /** Logs which receiver failed, without secrets. */
   readonly log: Pick<Log, "warn">;
-  /** The first pause; each next one is twice as long, up to a minute. Default 1 s. */
+  /** The first pause; doubles with each attempt, up to a minute. Default 1 s. */
   readonly pauseMs?: number;
 }
 
@@ -38,7 +38,7 @@ export class DeliveryLane {
   #closed = false;
   #wake: (() => void) | undefined;
 
-  /** `send`: one attempt, with its own deadline. */
+  /** `send` makes one attempt, with its own deadline. */
   constructor(name: string, send: (alert: AlertMessage) => Promise<void>, options: LaneOptions) {
     this.#name = name;
     this.#send = send;
@@ -49,7 +49,7 @@ export class DeliveryLane {
     return this.#state;
   }
 
-  /** Resolves when it was delivered or given up; false if the lane was closed before. */
+  /** Resolves when the message was delivered or given up; false if the lane was closed first. */
   add(alert: AlertMessage): Promise<boolean> {
     return new Promise((done) => {
       if (this.#closed) return done(false);
@@ -89,7 +89,7 @@ export class DeliveryLane {
         const given = !again || attempt === MOST_ATTEMPTS;
         this.#failed(`${(error as Error).message}${given ? "; given up" : ""}`);
         if (given) return true;
-        // Half of it by chance: receivers that come back are not met by all at once.
+        // Jitter: keeps a recovered receiver from being hit by everyone at once.
         const longestMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2 ** (attempt - 1));
         await this.#pause(longestMs * (0.5 + 0.5 * Math.random()));
       }

@@ -1,18 +1,18 @@
-/** A detector's finding: something is unusual now. `alert-book.ts` decides whether it begins, holds or ends an alert. */
+/** A detector's finding: something is unusual now. `alert-book.ts` decides whether it starts, sustains or ends an alert. */
 import type { AlertKind, AlertView } from "../views/alerts.js";
 
 export interface Finding {
-  /** The same problem has the same subject on every instance. Each subject has at most one open alert. */
+  /** Identifies the problem, equally on every instance. Each subject has at most one open alert. */
   readonly subject: string;
   readonly kind: AlertKind;
   readonly rule?: string;
-  /** Of `threshold`. */
+  /** The condition, for `threshold`. */
   readonly condition?: string;
   readonly severity: AlertView["severity"];
   readonly summary: string;
   readonly value?: number;
   readonly expected?: number;
-  /** `hold`: not enough to begin an alert, but one that fires goes on. The gap between the two keeps alerts from flapping. */
+  /** `hold`: too weak to start an alert, but sustains one that fires. This hysteresis keeps alerts from flapping. */
   readonly level: "fire" | "hold";
 }
 
@@ -20,7 +20,7 @@ export function subjectOf(kind: AlertKind, about?: string): string {
   return about === undefined ? kind : `${kind}:${about}`;
 }
 
-/** A number for people: 1234 -> "1234", 0.1234 -> "0.12". */
+/** Formats a number for people: 1234 -> "1234", 0.1234 -> "0.12". */
 export function figure(value: number): string {
   return Math.abs(value) >= 10 ? String(Math.round(value)) : String(Math.round(value * 100) / 100);
 }

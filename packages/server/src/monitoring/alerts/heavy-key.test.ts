@@ -17,20 +17,20 @@ function look(given: {
   return newHeavyKeys({ top: { maxError, keys: keys as never }, checksOf: () => checks, known, knownMinutes, nowMs });
 }
 
-test("a fifth of a rule's checks makes a new key heavy; the error of the sketch does not count", () => {
+test("a new key with a fifth of a rule's checks is heavy, not counting the sketch's error", () => {
   expect(look({ keys: [key("u", 2_000)] }).findings).toMatchObject([{ level: "fire", value: 2_000, rule: "a" }]);
   expect(look({ keys: [key("u", 2_000)], maxError: 1 }).findings).toEqual([]);
   expect(look({ keys: [key("u", 999)], checks: 999 }).findings).toEqual([]);
 });
 
-test("an alert stands for an hour; at half the share it only holds", () => {
+test("an alert lasts for an hour; at half the share it only holds", () => {
   const first = look({ keys: [key("u", 2_000)], nowMs: 0 });
   const again = look({ keys: [key("u", 1_000)], known: first.known, nowMs: HOUR_MS - 1 });
   expect(again.findings).toMatchObject([{ level: "hold" }]);
   expect(look({ keys: [key("u", 5_000)], known: first.known, nowMs: HOUR_MS }).findings).toEqual([]);
 });
 
-test("during the warm-up heavy keys are learnt and nothing is said, then or later", () => {
+test("keys that are heavy during the warm-up never alert", () => {
   const learnt = look({ keys: [key("u", 5_000)], knownMinutes: 59, nowMs: HOUR_MS });
   expect(learnt.findings).toEqual([]);
   expect(look({ keys: [key("u", 5_000)], known: learnt.known, nowMs: HOUR_MS + 1 }).findings).toEqual([]);
@@ -44,7 +44,7 @@ test("a key is remembered for eight days after it was last heavy, by its digest 
   expect(look({ keys: [], known, nowMs: 8 * day }).known.size).toBe(0);
 });
 
-test("1000 keys are remembered, those seen longest ago give way", () => {
+test("at most 1000 keys are remembered, the least recently heavy ones are evicted", () => {
   const keys = Array.from({ length: 1_001 }, (_, i) => key(`u${i}`, 2_000));
   const { known } = look({ keys });
   expect(known.size).toBe(1_000);
@@ -52,6 +52,6 @@ test("1000 keys are remembered, those seen longest ago give way", () => {
   expect(findings.map(({ summary }) => /user=(\w+)/.exec(summary)![1])).toEqual(["u0"]);
 });
 
-test("a rule that counts everything together has one key, which is heavy by right", () => {
+test("a rule that counts everything together has a single key, which never alerts", () => {
   expect(look({ keys: [{ rule: "a", attributes: {}, count: 10_000, refused: 0 }] }).findings).toEqual([]);
 });

@@ -1,32 +1,32 @@
 /**
- * A key that was not heavy before and that makes up much of a rule's traffic of the last hour. In: the top keys with their error bound, each
- * rule's checks of that hour, and which keys were heavy before. Out: findings, and what to remember. Pure.
- * Warm-up: for an hour after the history begins, heavy keys are learnt and nothing is said.
+ * Detects a key that was not heavy before and now makes up much of a rule's traffic in the last hour. In: the top keys with their error
+ * bound, each rule's checks in that hour, and the keys that were heavy before. Out: findings, and the keys to remember. Pure.
+ * Warm-up: for an hour after the history starts, heavy keys are learned and not reported.
  */
 import { createHash } from "node:crypto";
 import type { TopKeysView } from "../views/keys.js";
 import { type Finding, figure, percent, subjectOf } from "./finding.js";
 
-/** When a key was first heavy, by its digest: a key is what a user sent, and need not be kept to be known again. */
+/** When a key was first heavy, by its digest: keys contain user data, and a digest is enough to recognise them. */
 export type KnownKeys = ReadonlyMap<string, { readonly firstMs: number; readonly lastMs: number }>;
 
 interface HeavyKeyInput {
   readonly top: Pick<TopKeysView, "maxError" | "keys">;
-  /** Checks of the last hour, by rule. */
+  /** Checks in the last hour, by rule. */
   readonly checksOf: (rule: string) => number;
   readonly known: KnownKeys;
   readonly knownMinutes: number;
   readonly nowMs: number;
-  /** The share at which a key of the rule is heavy; undefined: a fifth. */
+  /** The share from which a rule's key is heavy; undefined: a fifth. */
   readonly heavyShareOf?: (rule: string) => number | undefined;
 }
 
 const HEAVY_SHARE = 0.2;
-/** Of the share at which it is heavy. */
+/** Fraction of the heavy share at which an alert still holds. */
 const HOLD_PART = 0.5;
 const LEAST_CHECKS = 1_000;
 const WARM_UP_MINUTES = 60;
-/** An alert stands for as long as the key is news. */
+/** How long a key counts as new, and so its alert lasts. */
 const NEW_FOR_MS = 3_600_000;
 const REMEMBER_MS = 8 * 24 * 3_600_000;
 const MOST_KNOWN = 1_000;
@@ -38,9 +38,9 @@ export function newHeavyKeys({ top, checksOf, known, knownMinutes, nowMs, heavyS
   const findings: Finding[] = [];
   const remembered = new Map([...known].filter(([, { lastMs }]) => nowMs - lastMs < REMEMBER_MS));
   for (const { rule, attributes, count, refused } of top.keys) {
-    // A rule that counts everything together has one key, which is heavy by right.
+    // A rule that counts everything together has a single key, which is always heavy.
     if (Object.keys(attributes).length === 0) continue;
-    // The sketch may tell too much: what is certain counts.
+    // The sketch may overestimate: use the guaranteed part.
     const certain = count - top.maxError;
     const share = certain / Math.max(1, checksOf(rule));
     const heavy = heavyShareOf?.(rule) ?? HEAVY_SHARE;
@@ -65,7 +65,7 @@ export function newHeavyKeys({ top, checksOf, known, knownMinutes, nowMs, heavyS
       level: share >= heavy ? "fire" : "hold",
     });
   }
-  // Seen longest ago first: those give way.
+  // Oldest first: those are dropped.
   const surplus = Math.max(0, remembered.size - MOST_KNOWN);
   return { findings, known: new Map([...remembered].slice(surplus)) };
 }

@@ -1,6 +1,7 @@
 /**
- * Sends mail by SMTP. The server is a setting, so that no address set by the API decides where this machine connects to.
- * A password never travels in clear: with one, STARTTLS is required, but for a server on this machine. The mailer is loaded with the first message.
+ * Sends mail by SMTP. The server is a setting, so no address set through the API decides where this machine connects to (SSRF).
+ * Passwords are never sent in clear text: with one, STARTTLS is required, except to a server on this machine. The mailer is loaded with the
+ * first message.
  */
 import { PostFailed } from "./webhook-post.js";
 
@@ -8,9 +9,9 @@ export interface SmtpOptions {
   /** `smtp://USER:PASSWORD@HOST:PORT`, or `smtps://…` for TLS from the first byte. */
   readonly url: URL;
   readonly from: string;
-  /** Of an attempt. Default 15 s. */
+  /** Per attempt. Default 15 s. */
   readonly deadlineMs?: number;
-  /** Authority of the server's certificate, beside those of Node.js. */
+  /** CA for the server's certificate, in addition to Node's. */
   readonly ca?: string;
 }
 
@@ -39,7 +40,7 @@ export async function sendMail({ to, subject, text, messageKey }: Mail, options:
     connectionTimeout: deadlineMs,
     greetingTimeout: deadlineMs,
     socketTimeout: deadlineMs,
-    // Texts come from rules and keys: none of them may read a file or fetch an address.
+    // Texts contain rules and keys: none of them may read a file or fetch a URL.
     disableFileAccess: true,
     disableUrlAccess: true,
   });
@@ -63,7 +64,9 @@ export async function sendMail({ to, subject, text, messageKey }: Mail, options:
   }
 }
 
-/** 5xx is final (RFC 5321, 4.2.1); what never reached the server is tried again. The server's words are kept, without our password. */
+/**
+ * 5xx is final (RFC 5321, 4.2.1); a message that never reached the server is retried. Keeps the server's error text, without our password.
+ */
 function failureOf(error: unknown): PostFailed {
   const { responseCode, code, command } = error as { responseCode?: number; code?: string; command?: string };
   const isFinal = (responseCode !== undefined && responseCode >= 500) || code === "ETLS" || code === "EAUTH";

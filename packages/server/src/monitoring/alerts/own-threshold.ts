@@ -1,6 +1,6 @@
 /**
- * A threshold of one's own: fires where each of the last minutes lies beyond it, holds while the last one does. Pure.
- * A minute without checks has no share of refusals: it lies beyond no bound of it.
+ * User-defined thresholds: fires if every one of the last minutes is beyond it, holds while the latest is. Pure.
+ * A minute without checks has no share of refusals, so it is never beyond such a bound.
  */
 import { parseDuration } from "sluice/internal";
 import type { AlertCondition } from "../../configuration/alert-policy.js";

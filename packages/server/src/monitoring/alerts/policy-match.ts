@@ -1,4 +1,4 @@
-/** Which parts of the alert policy speak for an alert: its receivers, the silence that holds it back, the tuning of its detector. Pure. */
+/** The parts of the alert policy that apply to an alert: its receivers, the silence that suppresses it, its detector's tuning. Pure. */
 import { parseDuration } from "sluice/internal";
 import type { Silence } from "../../configuration/alert-policies.js";
 import type { AlertMatch, AlertPolicy, AlertScope, DetectorTuning } from "../../configuration/alert-policy.js";
@@ -12,13 +12,13 @@ function fits({ rule, tag, kind, severity }: AlertMatch, alert: About, tagsOf: T
   return (
     (rule === undefined || rule === alert.rule) &&
     (tag === undefined || (alert.rule !== undefined && tagsOf(alert.rule).includes(tag))) &&
-    // A condition is named like a kind.
+    // `kind` may also name a condition.
     (kind === undefined || kind === alert.kind || kind === alert.condition) &&
     (severity === undefined || severity === alert.severity)
   );
 }
 
-/** The receivers of every route that fits, each with its shortest repeat. */
+/** The receivers of all matching routes, each with its shortest repeat interval. */
 export function receiversFor(
   { routes, receivers }: AlertPolicy,
   alert: About,
@@ -34,7 +34,7 @@ export function receiversFor(
   return found;
 }
 
-/** The end of the last silence that holds it back now. */
+/** When the last of its active silences ends. */
 export function silencedUntil(
   silences: readonly Silence[],
   alert: About,
@@ -47,7 +47,7 @@ export function silencedUntil(
   return untilMs;
 }
 
-/** The first that fits. `rule` is undefined for all requests together, which tuning without a scope speaks for too. */
+/** The first match. `rule` is undefined for all requests together, which tuning without a scope matches too. */
 export function tuningFor(
   { detectors }: AlertPolicy,
   about: { kind: AlertKind; rule: string | undefined },

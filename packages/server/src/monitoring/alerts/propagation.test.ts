@@ -28,11 +28,11 @@ test("an instance without rules is critical at once, with the reason", () => {
   expect(found!.summary).toBe("instance i1 has no rules: nothing is limited there: disk full");
 });
 
-test("versions of a rules file are an instance's own: they are not compared", () => {
+test("versions from a rules file are local to an instance, so they are not compared", () => {
   const { sharedVersion: _, ...fromFile } = report({ instance: "i2" });
   expect(propagationStuck([fromFile, report({ versionSinceMs: 0 })], 60_000)).toEqual([]);
 });
 
-test("no instances, nothing found", () => {
+test("without instances there is no finding", () => {
   expect(propagationStuck([], 0)).toEqual([]);
 });

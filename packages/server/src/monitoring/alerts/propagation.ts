@@ -1,8 +1,8 @@
-/** An instance that does not get the rules that are in force elsewhere, or cannot read any. In: what each instance reports. Pure. */
+/** Detects an instance that lacks the rules in force elsewhere, or could not load any. In: the instances' reports. Pure. */
 import type { InstanceReport } from "../../instance/heartbeat.js";
 import { type Finding, figure, subjectOf } from "./finding.js";
 
-/** A change is in force within a second; this long without it is no delay any more. */
+/** A change propagates within a second; this long without it is more than a delay. */
 const STUCK_AFTER_MS = 10_000;
 
 export function propagationStuck(reports: readonly InstanceReport[], nowMs: number): Finding[] {

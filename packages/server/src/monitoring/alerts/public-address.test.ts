@@ -35,7 +35,7 @@ test("a name with one private address among its public ones is refused", async (
   );
 });
 
-test("an address that is written out is judged like a name, in any spelling that a URL may have", async () => {
+test("a literal address is checked like a name, in any spelling that a URL allows", async () => {
   const resolve = () => Promise.reject(new Error("not asked"));
   for (const url of [
     "http://127.0.0.1/",

@@ -1,6 +1,7 @@
 /**
- * SSRF protection: the addresses that a webhook may connect to. The operator sets webhooks, but others control what a name resolves to: without
- * this, a name could point the service at its own neighbours, or at a cloud's metadata. Pure but for the resolver that is handed in.
+ * SSRF protection: the addresses that a webhook may connect to. The operator configures webhooks, but others control what a name resolves
+ * to: unchecked, a name could point the service at its own neighbours or at a cloud's metadata service. Pure except for the injected
+ * resolver.
  */
 import { BlockList, isIP } from "node:net";
 
@@ -9,10 +10,10 @@ export interface Address {
   readonly family: 4 | 6;
 }
 
-/** Every address of a name; rejects where there is none. */
+/** Resolves a name to all its addresses; rejects if there are none. */
 export type Resolve = (hostname: string) => Promise<readonly Address[]>;
 
-/** Private, loopback, link-local (cloud metadata among them), shared, documentation, multicast and reserved ranges. */
+/** Private, loopback, link-local (including cloud metadata), shared, documentation, multicast and reserved ranges. */
 const notPublic4 = [
   ["0.0.0.0", 8],
   ["10.0.0.0", 8],
@@ -31,7 +32,7 @@ const notPublic4 = [
   ["240.0.0.0", 4],
 ] as const;
 
-/** Of IPv6 only what is given out for use on the internet is public; within it, tunnels that hold IPv4 addresses and documentation are not. */
+/** In IPv6 only the globally allocated range is public, without its tunnels that embed IPv4 addresses and its documentation ranges. */
 const public6 = ["2000::", 3] as const;
 const notPublic6 = [
   ["2001::", 23],
@@ -48,13 +49,13 @@ global6.addSubnet(...public6, "ipv6");
 
 export function isPublicAddress({ address, family }: Address): boolean {
   if (family === 4) return !blocked.check(address, "ipv4");
-  // Addresses with a zone are link-local; those that hold an IPv4 address lie outside of 2000::/3.
+  // Addresses with a zone are link-local; those that embed an IPv4 address are outside of 2000::/3.
   return !address.includes("%") && global6.check(address, "ipv6") && !blocked.check(address, "ipv6");
 }
 
 /**
- * The address to connect to, judged once: who connects must use it and not ask again, or the second answer could be another one.
- * A name with one private address among its public ones is refused whole.
+ * Returns the address to connect to. The caller must use it instead of resolving again: a second answer could differ (DNS rebinding). A
+ * name with any private address among its public ones is refused.
  */
 export async function allowedAddress(
   hostname: string,
@@ -72,5 +73,5 @@ export async function allowedAddress(
   );
 }
 
-/** Trying again would not help. */
+/** Not retryable. */
 export class AddressRefused extends Error {}

@@ -12,7 +12,7 @@ const alert: AlertMessage = {
   startedAtMs: 0,
 };
 
-test("without an address of one's own the vendors' are used, and without a console there is no link", () => {
+test("without a custom URL the vendor's is used, and without a console URL there is no link", () => {
   const pagerDuty = pagerDutyPost(alert, { key: "k" });
   expect(pagerDuty.url.href).toBe("https://events.pagerduty.com/v2/enqueue");
   expect(pagerDuty.body).not.toContain("client_url");

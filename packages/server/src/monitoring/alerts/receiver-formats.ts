@@ -1,10 +1,10 @@
 /**
- * Messages in the formats that PagerDuty (Events API v2), Opsgenie (Alert API) and mail readers know. The alert's id is the key by which
- * a vendor finds the incident again: it is triggered, acknowledged and resolved once. Pure.
+ * Messages in the formats of PagerDuty (Events API v2), Opsgenie (Alert API) and mail. The alert's id is the deduplication key by which a
+ * vendor recognises the incident: it is triggered, acknowledged and resolved once. Pure.
  */
 import { type AlertMessage, lengthOf, titleOf } from "./webhook-message.js";
 
-/** The vendors' own bounds. */
+/** The vendors' limits. */
 const LONGEST = { pagerDutySummary: 1_024, opsgenieMessage: 130, opsgenieText: 15_000, subject: 200 } as const;
 
 const vendorUrls = {
@@ -104,12 +104,12 @@ export function mailOf(
   return {
     subject: clipped(oneLine(`[Sluice] ${titleOf(alert)} ${alert.summary}`), LONGEST.subject),
     text: `${lines.join("\n")}\n`,
-    // Mail readers put the messages about one alert into one thread.
+    // Makes mail clients thread all messages about one alert.
     messageKey: alert.id,
   };
 }
 
-/** Texts only: Opsgenie takes nothing else. */
+/** Strings only: Opsgenie accepts nothing else. */
 function detailsOf({ id, kind, rule, condition, severity, startedAtMs, value, expected }: AlertMessage) {
   const details = {
     id,
@@ -126,7 +126,7 @@ function detailsOf({ id, kind, rule, condition, severity, startedAtMs, value, ex
   );
 }
 
-/** The page to open: the rule's, else that of the alerts. */
+/** The page to link to: the rule's, otherwise the alerts page. */
 function pageOf({ rule }: AlertMessage, consoleUrl: string | undefined): string | undefined {
   if (consoleUrl === undefined) return undefined;
   return new URL(rule === undefined ? "alerts" : `rules/${encodeURIComponent(rule)}`, `${consoleUrl}/`).href;

@@ -1,6 +1,6 @@
 /**
- * The receivers of the alert policy, each with its own lane. They follow the policy: a changed receiver gets a new lane, and what its old
- * one had not delivered is sent by the new one.
+ * The receivers of the alert policy, each with its own lane. They follow policy changes: a changed receiver gets a new lane, which sends
+ * what the old one had not delivered.
  */
 
 import type { PolicyInForce } from "../../configuration/alert-policies.js";
@@ -16,7 +16,7 @@ import { type PostOptions, postAlert, postJson } from "./webhooks.js";
 
 export interface ReceiversOptions extends PostOptions, LaneOptions {
   readonly smtp?: SmtpOptions | undefined;
-  /** Where browsers reach the console; messages link to it. */
+  /** The console's URL as browsers reach it; messages link to it. */
   readonly consoleUrl?: string | undefined;
 }
 
@@ -27,7 +27,7 @@ type Secrets = Readonly<Record<string, string>>;
 interface Held {
   readonly receiver: AlertReceiver;
   readonly secrets: Secrets;
-  /** To find out what a policy changed. */
+  /** Serialised, to detect what a policy change affects. */
   readonly form: string;
   readonly lane: DeliveryLane;
 }
@@ -65,13 +65,13 @@ export class Receivers {
     }
   }
 
-  /** Resolves when each has it or was given up; false if one was closed before. Never rejects. */
+  /** Resolves when all have received it or were given up on; false if one was closed first. Never rejects. */
   async tell(alert: AlertMessage, to: ReadonlySet<string>): Promise<boolean> {
     const lanes = [...this.#held.values()].filter(({ receiver }) => to.has(receiver.id));
     return (await Promise.all(lanes.map(({ lane }) => lane.add(alert)))).every((isDone) => isDone);
   }
 
-  /** One attempt, outside of the queue; rejects with what went wrong. Undefined where there is no such receiver. */
+  /** One attempt, outside of the queue; rejects with the failure. Undefined if there is no such receiver. */
   test(id: string, alert: AlertMessage): Promise<void> | undefined {
     const held = this.#held.get(id);
     return held && this.#send(alert, held.receiver, held.secrets);

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { refusalShare } from "./refusal-share.js";
 import { DAY_MS, MINUTES, type SeriesWindow, SLOTS, seasonStart } from "./series-window.js";
 
-/** 100 checks a minute, of which `before` were refused, and `now` in the last minutes; earlier days at `usual`. */
+/** 100 checks a minute, `before` of them refused, and `now` in the last minutes; `usual` on earlier days. */
 function windowOf(given: {
   before: number;
   now: number;
@@ -38,23 +38,23 @@ test("a share that jumps for three minutes fires; for two it does not", () => {
   expect(short?.level).toBe("hold");
 });
 
-test("a rule that always refuses much is as it should be", () => {
+test("a rule that always refuses much does not alert", () => {
   expect(refusalShare(windowOf({ before: 0.9, now: 0.9, usual: 0.9 }), "a")).toBeUndefined();
   expect(refusalShare(windowOf({ before: 0.02, now: 0.9, usual: 0.9 }), "a")).toBeUndefined();
 });
 
-test("fewer than 30 refusals are nobody's concern, whatever their share", () => {
+test("fewer than 30 refusals never alert, whatever their share", () => {
   expect(refusalShare(windowOf({ before: 0, now: 0.9, usual: 0, checks: 10 }), "a")).toBeUndefined();
   expect(refusalShare(windowOf({ before: 0, now: 1, usual: 0, checks: 10 }), "a")).toMatchObject({ level: "fire" });
 });
 
-test("without earlier days more is asked for", () => {
+test("without earlier days the thresholds are higher", () => {
   expect(refusalShare(windowOf({ before: 0, now: 0.25, usual: 0 }), "a")?.level).toBe("fire");
   expect(refusalShare(windowOf({ before: 0, now: 0.25 }), "a")?.level).toBe("hold");
   expect(refusalShare(windowOf({ before: 0, now: 0.36 }), "a")?.level).toBe("fire");
 });
 
-test("of all requests the finding has no rule", () => {
+test("for all requests together the finding has no rule", () => {
   const found = refusalShare(windowOf({ before: 0, now: 0.8, usual: 0 }), undefined);
   expect(found).toMatchObject({ subject: "refusal-share", summary: "80 % of all requests are refused; 0 % are usual" });
   expect(found).not.toHaveProperty("rule");

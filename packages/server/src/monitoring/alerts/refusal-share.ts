@@ -1,6 +1,6 @@
 /**
- * A share of refusals that is suddenly higher than it was: in the last hour, and at this time of earlier days. A rule that always
- * refuses much is as it should be. Pure.
+ * Detects a share of refusals that is suddenly higher than in the last hour, and than at this time on earlier days. A rule that always
+ * refuses much is no anomaly. Pure.
  */
 import { BLOCK, JUDGED, MINUTES_FOR_RECENT, spreadOf } from "./baseline.js";
 import { type Finding, percent, subjectOf } from "./finding.js";
@@ -9,18 +9,18 @@ import { MINUTES, median, type SeriesWindow, SLOTS, sumOf } from "./series-windo
 const MINUTES_IN_A_ROW = 3;
 const LEAST_REFUSED = 30;
 const LEAST_RISE = 0.2;
-/** With no earlier day to compare with. */
+/** Thresholds without earlier days to compare with. */
 const LEAST_RISE_IN_WARM_UP = 0.35;
 const LEAST_REFUSED_IN_WARM_UP = 60;
 const HOLD_RISE = 0.08;
 const EACH_RISE = 0.1;
 const SPREADS = 5;
-/** With fewer checks than these to compare with, a share says little: then half must be refused, and more of them. */
+/** With fewer checks than this for comparison, a share means little: then half must be refused, and a larger number. */
 const ENOUGH_CHECKS = 100;
 const LEAST_SHARE_UNKNOWN = 0.5;
 const LEAST_REFUSED_UNKNOWN = 100;
 
-/** `above`: the rise that is too much, instead of 20 points. */
+/** `above`: the critical rise, instead of 20 percentage points. */
 export function refusalShare(
   window: SeriesWindow,
   rule: string | undefined,
@@ -34,7 +34,7 @@ export function refusalShare(
   if (refusals < LEAST_REFUSED) return undefined;
   const share = refusals / count;
   const { usual, known, seasonal, wandering } = usualShare(window);
-  // Of chance, and of a share that is never quite the same.
+  // Combines sampling noise with the share's own fluctuation.
   const spread = Math.hypot(Math.sqrt((Math.max(usual, 0.01) * (1 - Math.min(usual, 0.99))) / count), wandering);
   const rises = seasonal
     ? share - usual >= above
@@ -60,9 +60,9 @@ export function refusalShare(
 }
 
 interface Usual {
-  /** The larger of the last hour's share and of the earlier days' median at this time. */
+  /** The larger of the last hour's share and the median of earlier days at this time. */
   readonly usual: number;
-  /** How far the blocks of the last hour lay from each other. */
+  /** Spread between the blocks of the last hour. */
   readonly wandering: number;
   readonly known: boolean;
   readonly seasonal: boolean;

@@ -1,6 +1,6 @@
 /**
- * Reads from the history what the detectors look at: every series' last hour by the minute, and the same hours of earlier days by the
- * quarter. Each step is read once, one at a time, and kept while it is looked at: a thousand rules must not hold up the checks.
+ * Reads the detectors' input from the history: every series' last hour by the minute, and the same hours of earlier days by the quarter
+ * hour. Each step is read once, one at a time, and cached: a thousand rules must not delay checks.
  */
 
 import type { SharedState } from "../../instance/shared-state.js";
@@ -21,10 +21,10 @@ import {
 export interface SeriesRound {
   readonly endMs: number;
   readonly knownMinutes: number;
-  /** Every series that has counts: `total`, and those of rules. */
+  /** Every series with counts: `total`, and those of rules. */
   readonly series: readonly string[];
   windowOf(series: string): SeriesWindow;
-  /** Of the last whole minute, in total. */
+  /** Totals of the last whole minute. */
   readonly lastMinute: { readonly requests: number; readonly degraded: number };
 }
 
@@ -37,7 +37,9 @@ interface StepCounts {
 /** By series. */
 type StepSeries = ReadonlyMap<string, StepCounts>;
 
-/** Instances write each second; a minute is whole when all have. One that was late by more is read again once. */
+/**
+ * Instances write every second; a minute is complete once all have written. Late writes are picked up by reading the latest steps again.
+ */
 const SETTLED_AFTER_MS = 5_000;
 const READ_AGAIN = 2;
 const SINCE = "alerts:since";
@@ -57,7 +59,7 @@ export class SeriesReader {
     this.#shared = shared;
   }
 
-  /** Undefined where no minute has ended since the last call. */
+  /** Undefined if no minute has ended since the last call. */
   async next(nowMs: number): Promise<SeriesRound | undefined> {
     const settledMs = nowMs - SETTLED_AFTER_MS;
     const endMs = settledMs - (settledMs % MINUTE_MS);
@@ -72,7 +74,7 @@ export class SeriesReader {
     const quarters = await this.#readSteps("quarter", quarterStarts.flat());
     const sinceMs = await this.#knownSince(nowMs);
     this.#lastEndMs = endMs;
-    // Days on which the service was not there say nothing about what is usual.
+    // Days without the service running say nothing about normal traffic.
     const days = quarterStarts.flatMap((_, i) => {
       const slots = quarters.slice(i * SLOTS, (i + 1) * SLOTS);
       return slots.some((slot) => slot.has(TOTAL_SERIES)) ? [{ daysAgo: i + 1, slots }] : [];
@@ -107,14 +109,14 @@ export class SeriesReader {
     const counted = new Map<string, StepCounts>();
     for (const [series, points] of found) {
       const { allowed = 0, refused = 0, degraded = 0 } = points[0]?.counts ?? {};
-      // A step that was counted though nothing came is no sign of use, and a candidate beside its rule is no traffic of its own.
+      // A covered step without requests is no sign of use, and a candidate's comparison series is no traffic.
       if (allowed + refused + degraded === 0 || isComparison(series)) continue;
       counted.set(series, { checks: allowed + refused, refused, degraded });
     }
     return counted;
   }
 
-  /** The time of the first look. The text outlives its readers by some days, and each look prolongs it. */
+  /** The time of the first read. Each read extends the text's TTL, so it outlives a restart by some days. */
   async #knownSince(nowMs: number): Promise<number> {
     const was = await this.#shared.read(SINCE);
     const since = was === undefined ? nowMs : Number(was);
@@ -123,7 +125,7 @@ export class SeriesReader {
   }
 }
 
-/** Without earlier days, an hour that begins with silence is one in which the service was not there yet, or hardly used. */
+/** Without earlier days, leading silence in the hour means that the service was not running yet, or hardly used. */
 function knownFor(hour: { minutes: readonly StepSeries[]; endMs: number; sinceMs: number; seasonal: boolean }): number {
   const { minutes, endMs, sinceMs, seasonal } = hour;
   const known = Math.floor((endMs - sinceMs) / MINUTE_MS);

@@ -1,37 +1,37 @@
 /**
- * One series as the detectors see it: its last whole minutes, and the same quarter hours of the seven days before. Pure.
+ * A series as the detectors see it: its last whole minutes, and the same quarter hours on the seven days before. Pure.
  * Minutes without counts are zeros; `knownMinutes` is the age of the history.
  */
 export const MINUTE_MS = 60_000;
 export const QUARTER_MS = 15 * MINUTE_MS;
 export const DAY_MS = 24 * 60 * MINUTE_MS;
-/** An hour to compare with, and what is judged. */
+/** An hour for comparison, plus the minutes under evaluation. */
 export const MINUTES = 66;
-/** Enough quarter hours to reach around those minutes. */
+/** Enough quarter hours to cover those minutes. */
 export const SLOTS = 8;
 export const DAYS = 7;
 
 export interface EarlierDay {
   readonly daysAgo: number;
-  /** By quarter hour, from `seasonFromMs` of that day. */
+  /** By quarter hour, starting at `seasonFromMs` of that day. */
   readonly checks: Float64Array;
   readonly refused: Float64Array;
 }
 
 export interface SeriesWindow {
-  /** When the last whole minute ended. */
+  /** End of the last whole minute. */
   readonly endMs: number;
-  /** How long ago the history begins. */
+  /** Age of the history. */
   readonly knownMinutes: number;
-  /** By minute, oldest first. */
+  /** Per minute, oldest first. */
   readonly checks: Float64Array;
   readonly refused: Float64Array;
-  /** Where the first quarter hour of the season lies today. */
+  /** Today's time of the season's first quarter hour. */
   readonly seasonFromMs: number;
   readonly season: readonly EarlierDay[];
 }
 
-/** The season that belongs to a window that ends then. It changes with the quarter hour only. */
+/** The season start for a window that ends at `endMs`. Changes only every quarter hour. */
 export function seasonStart(endMs: number): number {
   const firstMs = endMs - MINUTES * MINUTE_MS;
   return firstMs - (firstMs % QUARTER_MS) - QUARTER_MS;

@@ -1,30 +1,31 @@
-/** The store does not answer, or its memory runs out. In: the store's view, and what the instances report. Out: findings. Pure. */
+/** Detects that the store does not answer, or runs out of memory. In: the store's view, and the instances' reports. Out: findings. Pure. */
 import type { StoreNode, StoreView } from "../views/store.js";
 import { type Finding, figure, percent, subjectOf } from "./finding.js";
 
 interface StoreHealth {
-  /** As this instance sees it, and since when. */
-  readonly degradedSinceMs: number | undefined;
+  /** This instance has an outage, possibly a partial one. */
+  readonly isDegraded: boolean;
+  /** Since when the store has failed this instance continuously. */
+  readonly failingSinceMs: number | undefined;
   /** The last error of Redis or of the connection. */
   readonly lastError: string | undefined;
-  /** Other instances that say so now. */
+  /** Number of other instances for which the store is failing. */
   readonly degradedElsewhere: number;
-  /** Requests of the last whole minute, and how many of them a failure policy answered; undefined if not known. */
+  /** Requests in the last whole minute, and how many of them a failure policy answered; undefined if unknown. */
   readonly lastMinute: { readonly requests: number; readonly degraded: number } | undefined;
   readonly nowMs: number;
 }
 
-/** One call that was late is not an outage. */
-const DEGRADED_FOR_MS = 3_000;
+/** A single late call is no outage. */
+const FAILING_FOR_MS = 3_000;
 const DEGRADED_SHARE = 0.01;
 const LEAST_DEGRADED = 20;
 
 export function storeDegraded(health: StoreHealth): Finding | undefined {
-  const { degradedSinceMs, lastError, degradedElsewhere, lastMinute, nowMs } = health;
-  const here = degradedSinceMs !== undefined;
+  const { isDegraded: here, failingSinceMs, lastError, degradedElsewhere, lastMinute, nowMs } = health;
   const share = lastMinute === undefined ? 0 : lastMinute.degraded / Math.max(1, lastMinute.requests);
   const many = lastMinute !== undefined && lastMinute.degraded >= LEAST_DEGRADED && share >= DEGRADED_SHARE;
-  const lasting = (here && nowMs - degradedSinceMs >= DEGRADED_FOR_MS) || degradedElsewhere > 0;
+  const isLasting = failingSinceMs !== undefined && nowMs - failingSinceMs >= FAILING_FOR_MS;
   if (!here && degradedElsewhere === 0 && !many) return undefined;
   const where = degradedElsewhere > 0 ? ` on ${degradedElsewhere + (here ? 1 : 0)} instances` : "";
   const how = many ? `; ${percent(share)} of the last minute's requests were answered by a failure policy` : "";
@@ -32,16 +33,16 @@ export function storeDegraded(health: StoreHealth): Finding | undefined {
     subject: subjectOf("store-degraded"),
     kind: "store-degraded",
     severity: "critical",
-    summary: `the store does not answer in time${where}${how}${lastError === undefined ? "" : ` (${lastError})`}`,
+    summary: `the store does not answer${where}${how}${lastError === undefined ? "" : `: ${lastError}`}`,
     ...(lastMinute !== undefined && { value: lastMinute.degraded, expected: 0 }),
-    level: lasting || many ? "fire" : "hold",
+    level: isLasting || degradedElsewhere > 0 || many ? "fire" : "hold",
   };
 }
 
 const NEARLY_FULL = 0.9;
 const HOLD_FULL = 0.85;
 
-/** `evictedBefore`: each node's count at the last look, by address. */
+/** `evictedBefore`: each node's count in the previous round, by address. */
 export function storeMemory(
   view: Pick<StoreView, "nodes">,
   input: { evictedBefore: ReadonlyMap<string, number>; oomSeen: boolean },
@@ -49,7 +50,7 @@ export function storeMemory(
   const leaders = view.nodes.filter((node) => node.role === "leader" && node.state === "up");
   const found = leaders.flatMap((node) => memoryOf(node, input.evictedBefore.get(node.address)) ?? []);
   if (found.length > 0 || !input.oomSeen) return found;
-  // Redis reports OOM, though its login may not read the memory.
+  // Redis reports OOM even if its ACL does not let us read its memory.
   return [
     {
       ...memoryAlert(undefined),

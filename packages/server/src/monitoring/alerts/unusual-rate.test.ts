@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { DAY_MS, MINUTES, type SeriesWindow, SLOTS, seasonStart } from "./series-window.js";
 import { unusualRate } from "./unusual-rate.js";
 
-/** `usual` checks a minute for the hour and, with `seasonal`, on earlier days; the last `minutes` have `now`. */
+/** `usual` checks per minute in the last hour and, with `seasonal`, on earlier days; `now` in the last `minutes`. */
 function windowOf(given: { usual: number; now: number; minutes: number; seasonal?: boolean }): SeriesWindow {
   const { usual, now, minutes, seasonal = true } = given;
   const endMs = 20_000 * DAY_MS;
@@ -34,19 +34,19 @@ test("a lack needs five minutes at a third of the usual", () => {
   expect(levelOf({ usual: 200, now: 0, minutes: 4 })).toBe("hold");
 });
 
-test("low volume: a few checks more or fewer are nobody's concern, however large as a share", () => {
+test("low volume: a few checks more or fewer never alert, however large as a share", () => {
   expect(levelOf({ usual: 10, now: 22, minutes: 3 })).toBeUndefined();
   expect(levelOf({ usual: 29, now: 0, minutes: 5 })).toBeUndefined();
   expect(levelOf({ usual: 0, now: 99, minutes: 3 })).toBe("hold");
   expect(levelOf({ usual: 0, now: 100, minutes: 3 })).toBe("fire");
 });
 
-test("while only the last hour is known, more is asked for", () => {
+test("while only the last hour is known, the thresholds are higher", () => {
   expect(levelOf({ usual: 200, now: 600, minutes: 4, seasonal: false })).toBe("hold");
   expect(levelOf({ usual: 200, now: 800, minutes: 4, seasonal: false })).toBe("fire");
 });
 
-test("the finding says how many times the usual, and of which rule", () => {
+test("the finding includes the ratio to the usual rate, and the rule", () => {
   expect(unusualRate(windowOf({ usual: 200, now: 600, minutes: 3 }), "a")).toMatchObject({
     subject: "unusual-rate:a",
     rule: "a",

@@ -1,35 +1,35 @@
 /**
- * Far more or far fewer checks than were to be expected (`baseline.ts`), for some minutes in a row. Pure.
- * Low-volume guard: a surplus or a lack of a few checks a minute is ignored, however large as a share.
+ * Detects far more or far fewer checks than expected (`baseline.ts`) for several minutes in a row. Pure.
+ * Low-volume guard: a difference of a few checks per minute is ignored, however large as a share.
  */
 import { type Expected, expectedOf } from "./baseline.js";
 import { type Finding, figure, subjectOf } from "./finding.js";
 import { MINUTES, type SeriesWindow, sumOf } from "./series-window.js";
 
 interface Bounds {
-  /** Times the expected. */
+  /** Multiples of the expected rate. */
   readonly fire: number;
   readonly hold: number;
-  /** Whole minutes in a row, each beyond `each` times the expected. */
+  /** Consecutive whole minutes, each beyond `each` times the expected rate. */
   readonly minutes: number;
   readonly each: number;
 }
 
 const more: Bounds = { fire: 2, hold: 1.5, minutes: 3, each: 1.7 };
 const fewer: Bounds = { fire: 0.35, hold: 0.6, minutes: 5, each: 0.5 };
-/** While only the last hour is known, a morning looks like an anomaly: thresholds are higher. */
+/** While only the last hour is known, every morning looks like an anomaly: use higher thresholds. */
 const moreInWarmUp: Bounds = { fire: 4, hold: 2, minutes: 4, each: 3 };
 const fewerInWarmUp: Bounds = { fire: 0.1, hold: 0.4, minutes: 5, each: 0.2 };
 
 const SPREADS = 5;
-/** A minute. */
+/** Per minute. */
 const LEAST_SURPLUS = 25;
 const LEAST_EXPECTED = 30;
-/** Where hardly anything was expected. */
+/** For series with hardly any expected traffic. */
 const NEARLY_NOTHING = 5;
 const LEAST_OUT_OF_NOTHING = 100;
 
-/** `tuning`: other bounds than the usual ones; `above` times the expected, `below` of it. */
+/** `tuning` overrides the default bounds: `above` and `below`, in multiples of the expected rate. */
 interface RateTuning {
   readonly above?: number;
   readonly below?: number;
@@ -67,7 +67,7 @@ interface Judged {
   readonly word: string;
 }
 
-/** The gap between the bounds stays in proportion to their distance from the usual. */
+/** Scales the bounds for firing and holding together. */
 function tuned(bounds: Bounds, fire: number | undefined): Bounds {
   if (fire === undefined) return bounds;
   const moved = (bound: number): number => 1 + ((bound - 1) * (fire - 1)) / (bounds.fire - 1);

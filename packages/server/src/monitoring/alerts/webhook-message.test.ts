@@ -12,12 +12,12 @@ const alert: AlertMessage = {
   startedAtMs: 1_700_000_000_000,
 };
 
-test("the body names the alert and nothing that is kept beside it", () => {
+test("the body has the alert's public fields and no internal ones", () => {
   const kept = { ...alert, told: true, lastSeenMs: 5 };
   expect(JSON.parse(messageBody(kept, "json"))).toEqual({ type: "sluice.alert", alert });
 });
 
-test("Slack: markup of others is escaped, the state is a word, the end has a length of at least a minute", () => {
+test("Slack: untrusted markup is escaped, the state is a word, a resolved alert has a duration of at least a minute", () => {
   const text = (given: Partial<AlertMessage>) =>
     JSON.parse(messageBody({ ...alert, ...given }, "slack")).text as string;
   expect(text({})).toBe("*Warning: unusual-rate* many &lt;@everyone&gt; &amp; &lt;http://evil|click&gt;");
@@ -39,6 +39,6 @@ test("a whsec_ secret is decoded, so it signs like its bytes", () => {
   expect(sign("whsec_???")).not.toBe(sign("???"));
 });
 
-test("the idempotency key of a message is its alert and state: attempts share it, the end has another", () => {
+test("a message's idempotency key is its alert and state: attempts share it, the resolution has another", () => {
   expect([messageId(alert), messageId({ ...alert, state: "resolved" })]).toEqual(["abc-firing", "abc-resolved"]);
 });

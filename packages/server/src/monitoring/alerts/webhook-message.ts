@@ -1,14 +1,14 @@
-/** A webhook's message: the body in its format, and a signature of sender and time. Pure. */
+/** A webhook message: the body in its format, and the signature. Pure. */
 import { createHmac } from "node:crypto";
 import type { Webhook } from "../../settings/accepted-settings.js";
 import type { AlertView } from "../views/alerts.js";
 
 export interface AlertMessage extends AlertView {
-  /** The same for the same trouble, also where several instances speak of it: what a receiver can de-duplicate by. */
+  /** The same for the same problem, even if several instances report it: lets receivers deduplicate. */
   readonly subject: string;
-  /** Why it is sent, where that is not its begin or its end. */
+  /** Why it is sent, unless it is a start or an end. */
   readonly event?: "worse" | "reminder" | "acknowledged" | "test";
-  /** Of a reminder. */
+  /** Set for a reminder. */
   readonly sentAtMs?: number;
 }
 
@@ -26,8 +26,8 @@ export function messageBody(alert: AlertMessage, format: Webhook["format"]): str
 }
 
 /**
- * Standard Webhooks: the HMAC-SHA256 of `ID.SECONDS.BODY`. The time is signed too, so that an old message cannot be sent again. The id is the
- * same for every attempt at a message. A secret of the form `whsec_BASE64` is decoded; any other is taken as its bytes.
+ * Standard Webhooks: the HMAC-SHA256 of `ID.SECONDS.BODY`. The signed time prevents replays. All attempts at a message share the id. A
+ * secret of the form `whsec_BASE64` is decoded; any other is used as its bytes.
  */
 export function signatureHeaders(
   body: string,
@@ -40,12 +40,12 @@ export function signatureHeaders(
     "webhook-id": id,
     "webhook-timestamp": String(seconds),
     "webhook-signature": `v1,${createHmac("sha256", key).update(`${id}.${seconds}.${body}`).digest("base64")}`,
-    // The header of older versions, for one version more.
+    // The legacy header of older versions, kept for one more release.
     "sluice-signature": `t=${seconds},v1=${createHmac("sha256", secret).update(`${seconds}.${body}`).digest("hex")}`,
   };
 }
 
-/** The same for every attempt at a message: one alert fires once and is resolved once. */
+/** Shared by all attempts at a message: an alert fires once and is resolved once. */
 export function messageId({ id, state, event, sentAtMs }: AlertMessage): string {
   const parts = [id, state, event, event === "reminder" ? sentAtMs : undefined];
   return parts.filter((part) => part !== undefined).join("-");
@@ -55,14 +55,14 @@ function slackText(alert: AlertMessage): string {
   return `*${titleOf(alert)}* ${escapeSlack(alert.summary)}${escapeSlack(lengthOf(alert))}`;
 }
 
-/** `CRITICAL: store-memory`, `Resolved: unusual-rate`. */
+/** For example `CRITICAL: store-memory`, `Resolved: unusual-rate`. */
 export function titleOf({ state, severity, kind, event, condition }: AlertMessage): string {
   const how = state === "resolved" ? "Resolved" : severity === "critical" ? "CRITICAL" : "Warning";
   const words = { worse: how, test: "Test", reminder: `${how}, still firing`, acknowledged: "Acknowledged" };
   return `${event === undefined ? how : words[event]}: ${condition ?? kind}`;
 }
 
-/** How long it took, or who acknowledged it. */
+/** How long it lasted, or who acknowledged it. */
 export function lengthOf({ startedAtMs, endedAtMs, acknowledged, event }: AlertMessage): string {
   if (endedAtMs !== undefined) return ` (after ${Math.max(1, Math.round((endedAtMs - startedAtMs) / 60_000))} min)`;
   if (event !== "acknowledged" || acknowledged === undefined) return "";
@@ -70,7 +70,7 @@ export function lengthOf({ startedAtMs, endedAtMs, acknowledged, event }: AlertM
   return ` (by ${by}${note === undefined || note === "" ? "" : `: ${note}`})`;
 }
 
-/** As Slack asks for: without it a rule's or a key's name could mention a channel or hide a link. */
+/** Required by Slack: otherwise a rule's or key's name could mention a channel or hide a link. */
 function escapeSlack(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }

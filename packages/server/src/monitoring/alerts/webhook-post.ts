@@ -1,6 +1,6 @@
 /**
- * One attempt to deliver a message: resolves the name, judges the address, connects to that very address, and reads no more than a
- * status. Redirects are not followed. It ends by its deadline, whatever the other side does.
+ * One attempt to deliver a message: resolves the name, checks the address, connects to that very address, and reads no more than the
+ * status. Redirects are not followed. Its deadline holds whatever the other side does.
  */
 import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
@@ -15,7 +15,7 @@ interface Post {
   readonly deadlineMs: number;
 }
 
-/** `retry` where another attempt could fare better. */
+/** `retry`: whether another attempt could succeed. */
 export class PostFailed extends Error {
   readonly retry: boolean;
 
@@ -60,7 +60,7 @@ function exchange({ url, body, headers }: Post, { address, family }: Address, si
       headers: { ...headers, "content-length": Buffer.byteLength(body) },
       agent: false,
       signal,
-      // The judged address, whatever the name resolves to by now. The name stays in the Host header and in TLS.
+      // Connects to the checked address, whatever the name resolves to by now (DNS rebinding). Host header and TLS still use the name.
       lookup: (_hostname, options, done) =>
         options.all ? done(null, [{ address, family }]) : done(null, address, family),
     });

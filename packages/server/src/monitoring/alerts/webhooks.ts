@@ -1,5 +1,5 @@
 /**
- * The webhooks of the settings: they get every alert that is not silenced, each in its own lane. URLs may hold secrets: only scheme and
+ * The webhooks from the settings: each gets every alert that is not silenced, in its own lane. URLs may contain secrets, so only scheme and
  * host are shown.
  */
 import { lookup } from "node:dns/promises";
@@ -10,11 +10,10 @@ import type { Address, Resolve } from "./public-address.js";
 import { type AlertMessage, messageBody, messageId, signatureHeaders } from "./webhook-message.js";
 import { postOnce } from "./webhook-post.js";
 
-/** How a message leaves this machine. */
 export interface PostOptions {
   readonly allowPrivate: boolean;
   readonly resolve?: Resolve;
-  /** Of an attempt. Default 5 s. */
+  /** Per attempt. Default 5 s. */
   readonly deadlineMs?: number;
 }
 
@@ -27,7 +26,7 @@ export type WebhookState = AlertsView["webhooks"][number];
 
 const DEADLINE_MS = 5_000;
 
-/** Without user, path and query: Slack's path is the key to the channel. */
+/** Omits user, path and query: Slack's path is the channel's secret. */
 function shownUrl(url: URL): string {
   return url.pathname === "/" && url.search === "" ? url.origin : `${url.origin}/…`;
 }
@@ -47,18 +46,18 @@ export class Webhooks {
     return this.#lanes.map(({ shown, lane }) => ({ ...shown, ...lane.state }));
   }
 
-  /** Resolves when every webhook has it or was given up; false if this was closed before. Never rejects. */
+  /** Resolves when every webhook has received it or was given up on; false if this was closed first. Never rejects. */
   async tell(alert: AlertMessage): Promise<boolean> {
     return (await Promise.all(this.#lanes.map(({ lane }) => lane.add(alert)))).every((isDone) => isDone);
   }
 
-  /** Leaves what is not yet delivered to others. */
+  /** Leaves undelivered messages to the next leader. */
   close(): void {
     for (const { lane } of this.#lanes) lane.close();
   }
 }
 
-/** One attempt, in our own format (signed where there is a secret) or in Slack's. */
+/** One attempt, in our own format (signed if there is a secret) or in Slack's. */
 export function postAlert(
   alert: AlertMessage,
   { url, format, secret }: Webhook & { readonly secret?: string | undefined },

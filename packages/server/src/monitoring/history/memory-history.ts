@@ -1,7 +1,7 @@
 /**
- * The history of one process, beside the memory store: maps of packed counts, and a snapshot that a restart begins with.
- * Bounded: 1000 series a step and a fixed number of steps, at some 190 bytes a series and step (190 MB if 1000 rules had all kinds of
- * traffic all the time; 2 MB for ten). Expired steps are dropped when a step begins.
+ * The history of a single process with a memory store: maps of packed counts, with a snapshot that survives restarts.
+ * Bounded: 1000 series per step and a fixed number of steps, at about 190 bytes per series and step (190 MB if 1000 rules had all kinds of
+ * traffic all the time; 2 MB for ten). Expired steps are dropped when a new step starts.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { Snapshot } from "../../instance/snapshot.js";
@@ -24,11 +24,11 @@ const SERIES_AT_ONCE = 100;
 const FILE = "monitoring-history";
 
 export interface MemoryHistoryOptions {
-  /** Where the snapshot is kept; absent: nowhere. */
+  /** Where the snapshot is stored; absent: nowhere. */
   readonly dataFolder: string | undefined;
   readonly log: Log;
   readonly now?: () => number;
-  /** Series a step. Default 1000. */
+  /** Series per step. Default 1000. */
   readonly mostSeries?: number;
 }
 
@@ -72,7 +72,7 @@ export class MemoryHistory implements History {
       const series = this.#stepOf(step, stepAt(step, atMs));
       if (marks) addTo(series, TOTAL_SERIES, { seconds });
       for (const [i, one] of counts.entries()) {
-        // Checks are answered meanwhile: there may be a thousand series.
+        // Yield to the event loop: there may be a thousand series.
         if (i % SERIES_AT_ONCE === SERIES_AT_ONCE - 1) await nextTurn();
         const mayBegin = series.size < this.#mostSeries || one.series === TOTAL_SERIES;
         addTo(series, mayBegin || series.has(one.series) ? one.series : OTHER_SERIES, one.counts);
@@ -108,7 +108,7 @@ export class MemoryHistory implements History {
         points.push({ atMs, counts: unpackCounts(packed) });
         read.set(name, points);
       }
-      // Checks are answered between two steps of a thousand series.
+      // Yield between steps of up to a thousand series.
       if (series.size > 100) await nextTurn();
     }
     return read;
@@ -120,7 +120,7 @@ export class MemoryHistory implements History {
 
   #load(line: unknown): void {
     const { step, atMs, series, text } = line as Record<string, unknown>;
-    // Earlier versions kept the texts of the shared state in this file too.
+    // Older versions kept shared texts in this file too.
     if (text !== undefined) return;
     if (!isStep(step) || !Number.isSafeInteger(atMs) || !isTexts(series)) {
       throw new Error(`${FILE} has a line that is no step`);
@@ -131,7 +131,7 @@ export class MemoryHistory implements History {
 
   *#lines(): Generator<object> {
     for (const step of stepNames) {
-      // A copy of the list: steps may begin and end while this is being written.
+      // Iterate over a copy: steps may start and end while this is being written.
       for (const [atMs, series] of [...this.#kept[step]]) yield { step, atMs, series: Object.fromEntries(series) };
     }
   }

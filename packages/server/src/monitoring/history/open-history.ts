@@ -1,4 +1,4 @@
-/** Which histories an instance keeps: one of all instances, in Redis where the counters live there, else in this process and the data folder. */
+/** Opens an instance's histories: the fleet's in Redis if the counters are there, otherwise one in this process and the data folder. */
 import type { Fleet, Instance } from "../../instance/instance.js";
 import { redisKeys } from "../../instance/redis-keys.js";
 import type { History } from "./history.js";
@@ -15,10 +15,10 @@ export async function openHistory({ fleet, instance: { settings, log } }: Option
   return await MemoryHistory.open({ dataFolder: settings["data-folder"], log });
 }
 
-/** The busiest rules are kept apart: this is for an outage, not for a report. */
+/** Enough for the busiest rules: this is for outages, not for reports. */
 const OWN_SERIES = 200;
 
-/** This instance's own history, for outages of the one in Redis; undefined if the history is in this process anyway. */
+/** This instance's own history, as a fallback for the one in Redis; undefined if the history is in this process anyway. */
 export async function openOwnHistory({ fleet, instance: { log } }: Options): Promise<History | undefined> {
   if (fleet.redis === undefined) return undefined;
   return await MemoryHistory.open({ dataFolder: undefined, log, mostSeries: OWN_SERIES });

@@ -14,7 +14,7 @@ test("counts survive being packed and unpacked", () => {
   );
 });
 
-test("adding packed texts is adding their counts", () => {
+test("adding packed texts equals adding their counts", () => {
   fc.assert(
     fc.property(counts, counts, (one, other) => {
       const packed: Record<string, number> = {};
@@ -28,12 +28,12 @@ test("adding packed texts is adding their counts", () => {
   );
 });
 
-test("nothing, zero, and names of other versions take no room and do no harm", () => {
+test("empty counts, zeros and unknown names take no space and are ignored", () => {
   expect(packCounts({ allowed: 0, ...({ future: 5 } as object) })).toBe("");
   expect(unpackCounts("")).toEqual({});
   expect(unpackCounts("zz=9 a=1")).toEqual({ allowed: 1 });
 });
 
-test("a text that was cut off counts up to the cut", () => {
+test("a truncated text counts up to the cut", () => {
   expect(unpackCounts("a=12 r")).toEqual({ allowed: 12 });
 });

@@ -1,6 +1,6 @@
 /**
- * The counts of one series in one step, as a short text: `a=12 r=3 l04=15`. Both histories keep them so: a field for each
- * count would take several times as much. Pure.
+ * Packs the counts of one series and step into a short text: `a=12 r=3 l04=15`. Both histories store this: a field per count would take
+ * several times the memory. Pure.
  */
 import type { Counted } from "./history.js";
 
@@ -54,7 +54,7 @@ const numberedNames = Array.from({ length: 100 }, (_, i) => String(i).padStart(2
 const shortNames = new Map<string, string>([...plainNames, ...numberedNames]);
 const longNames = new Map<string, string>([...shortNames].map(([long, short]) => [short, long]));
 
-/** Counts of other names are not kept. */
+/** Drops counts with unknown names. */
 export function packCounts(counts: Counts): string {
   const parts: string[] = [];
   for (const name in counts) {
@@ -62,7 +62,7 @@ export function packCounts(counts: Counts): string {
     const short = shortNames.get(name);
     if (count !== undefined && count > 0 && short !== undefined) parts.push(`${short}=${Math.round(count)}`);
   }
-  // Joined, not added up: V8 would keep a text that is added up in pieces, at four times the memory.
+  // join, not +=: V8 would keep a concatenated string as a rope, at four times the memory.
   return parts.join(" ");
 }
 
@@ -72,7 +72,7 @@ export function unpackCounts(text: string): Counts {
   return counts as Counts;
 }
 
-/** Adds what is packed to a sum: a day of a thousand rules is a hundred thousand texts, so no object is made for each. */
+/** Adds packed counts to a sum without allocating an object each: a day of a thousand rules is a hundred thousand texts. */
 export function addPacked(sum: Record<string, number>, text: string): void {
   let from = 0;
   while (from < text.length) {

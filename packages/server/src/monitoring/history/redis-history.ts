@@ -1,9 +1,9 @@
 /**
- * The history of a fleet, in the Redis that holds the counters: every instance adds to it and reads the same numbers.
- * One hash for each step, a field for each series with its packed counts (`packed-counts.ts`), merged by a script. All keys share a
- * hash tag, so that on a cluster they lie on one node. Every key expires by itself; 1000 series a step at most.
+ * A fleet's history, in the Redis that holds the counters: every instance adds to it and reads the same numbers.
+ * One hash per step, with a field per series that holds its packed counts (`packed-counts.ts`), merged by a script. All keys share a hash
+ * tag, so that on a cluster they are on one node. Every key has a TTL; at most 1000 series per step.
  *
- * Calls have a deadline (`instance/redis-client.ts`). A write that fails is counted in `lost` and never thrown; a read that fails rejects.
+ * Calls have a deadline (`instance/redis-client.ts`). A failed write is counted in `lost` and never thrown; a failed read rejects.
  */
 import type { RedisClient } from "../../instance/redis-client.js";
 import { type RedisKeys, redisKeys } from "../../instance/redis-keys.js";
@@ -21,7 +21,7 @@ import {
 } from "./history.js";
 import { packCounts, unpackCounts } from "./packed-counts.js";
 
-/** KEYS: one hash for each step. ARGV: how long each is kept (ms), the most series, the names of others and total, seconds, then series, counts … */
+/** KEYS: one hash per step. ARGV: each TTL (ms), maximum number of series, the names of others and total, seconds, then series, counts … */
 const ADD = `
 local function merge(one, other)
   local sums, order = {}, {}
@@ -52,7 +52,7 @@ for k, key in ipairs(KEYS) do
   redis.call('PEXPIRE', key, ARGV[k])
 end`;
 
-/** Bounds what one call may hold up Redis for, to about a millisecond. */
+/** Bounds how long one call blocks Redis to about a millisecond. */
 const SERIES_PER_CALL = 64;
 const STEPS_PER_READ = 4;
 
@@ -82,7 +82,7 @@ export class RedisHistory implements History {
       try {
         await this.#redis.eval(ADD, keys.length, ...args);
       } catch {
-        // The calls after it would wait for as long: with a thousand rules, the end of the service would wait for eight seconds.
+        // Give up the remaining calls: each would wait as long, and with a thousand rules the shutdown would take eight seconds.
         this.#lost += Math.max(1, Math.ceil((counts.length - i) / SERIES_PER_CALL));
         return;
       }

@@ -11,7 +11,7 @@ function moves(): { noted: LimitMoves; move: (given: Partial<LimitMove>) => void
   return { noted, move };
 }
 
-test("an instance notes the moves that it made, and not those that it follows", () => {
+test("an instance records the changes it made, not those it follows", () => {
   const { noted, move } = moves();
   move({});
   move({ leads: false });
@@ -24,7 +24,7 @@ test("an instance notes the moves that it made, and not those that it follows", 
   expect(noted.version).toBe(2);
 });
 
-test("only the last moves are kept", () => {
+test("only the latest changes are kept", () => {
   const { noted, move } = moves();
   for (let to = 1; to <= 2 * MOST_MOVES; to++) move({ to });
   expect([noted.list().length, noted.list().at(-1)!.to]).toEqual([MOST_MOVES, 2 * MOST_MOVES]);

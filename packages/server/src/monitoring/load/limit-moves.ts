@@ -1,4 +1,4 @@
-/** The last moves of adaptive limits that this instance made: when, from what to what, at which utilisation. Bounded. */
+/** The latest changes of adaptive limits that this instance made: when, from what to what, at which utilisation. Bounded. */
 import type { Limiter, LimitMove } from "sluice";
 import type { LimitMoveView } from "../views/load.js";
 
@@ -9,7 +9,7 @@ type NotedMove = LimitMoveView & { readonly rule: string };
 export class LimitMoves {
   readonly #instance: string;
   #moves: NotedMove[] = [];
-  /** Grows with each move. */
+  /** Incremented with each change. */
   version = 0;
 
   constructor(limiter: Pick<Limiter, "on">, instance: string, now: () => number = Date.now) {
@@ -21,7 +21,7 @@ export class LimitMoves {
     return this.#moves;
   }
 
-  /** Only those that it made: the others' come from the others. */
+  /** Records only its own changes: other instances record theirs. */
   #note({ rule, from, to, utilisation, leads, alone }: LimitMove, atMs: number): void {
     if (!leads && !alone) return;
     const noted = { rule, atMs, from, to, instance: this.#instance, alone };

@@ -37,7 +37,7 @@ function readings(stats: { shedding?: SheddingStats[]; adaptive?: AdaptiveStats[
   return { load, of };
 }
 
-test("readings add up, so that their mean is the sum by their number", () => {
+test("readings are summed, so that the mean is the sum divided by their number", () => {
   const stats = {
     shedding: [shedding()],
     adaptive: [adaptive("tuned", 90)],

@@ -1,19 +1,19 @@
 /**
- * Readings of what moves without being a count: utilisation, limits, requests that wait. Read once a second and added up, so that they
- * go through the history as counts do: a mean is the sum of the readings by their number, over instances and time.
+ * Gauge readings that are not counts: utilisation, limits, waiting requests. Sampled once a second and summed, so that they can be stored
+ * like counts: the mean is the sum divided by the number of readings, over instances and time.
  * Bounded: the first rules of each kind.
  */
 import type { Limiter, SheddingStats } from "sluice";
 import type { Counted } from "../history/history.js";
 
-/** Rules of each kind that are read. */
+/** Rules sampled of each kind. */
 export const MOST_LOAD_RULES = 100;
-/** Classes of a rule: their names are the operator's. */
+/** Classes per rule: their names are configured by the operator. */
 const MOST_CLASSES = 20;
-/** Shares are kept in thousandths: the history holds whole numbers. */
+/** Shares are stored in thousandths, as the history holds whole numbers. */
 const THOUSAND = 1_000;
 
-/** In the order of the cells. Each gauge has its sum, then the number of its readings. */
+/** In the order of the cells. Each gauge has its sum, then its number of readings. */
 export const readingNames = [
   "inFlightUse",
   "inFlightUses",
@@ -35,7 +35,7 @@ type Reading = (typeof readingNames)[number];
 
 type LoadSource = Pick<Limiter, "sheddingStats" | "adaptiveStats" | "waitingStats">;
 
-/** The name of a class's series: no rule has a colon in its id. */
+/** The series of a class: no rule id has a colon. */
 export function classSeries(rule: string, name: string): string {
   return `class:${rule}:${name}`;
 }
@@ -49,7 +49,7 @@ export class LoadReadings {
     this.#limiter = limiter;
   }
 
-  /** Once a second. */
+  /** Called once a second. */
   sample(): void {
     this.#byClass.clear();
     for (const stats of this.#limiter.sheddingStats().slice(0, MOST_LOAD_RULES)) this.#addShedding(stats);
@@ -62,7 +62,7 @@ export class LoadReadings {
     }
   }
 
-  /** Sums by rule, which only grow. */
+  /** Sums by rule; they only grow. */
   rules(): Iterable<[rule: string, cells: Float64Array]> {
     return this.#byRule;
   }
@@ -84,7 +84,7 @@ export class LoadReadings {
     });
   }
 
-  /** Not past the bound: rules come and go over months. */
+  /** Bounded, because rules come and go over months. */
   #add(rule: string, readings: Partial<Record<Reading, number>>): void {
     const cells = this.#byRule.get(rule) ?? new Float64Array(readingNames.length);
     if (!this.#byRule.has(rule)) {
@@ -101,7 +101,7 @@ function useOf(value: number | undefined, sum: Reading, seen: Reading): Partial<
   return value === undefined ? {} : { [sum]: Math.round(value * THOUSAND), [seen]: 1 };
 }
 
-/** The mean of a gauge's readings; null where there were none: unknown is not 0. */
+/** The mean of a gauge's readings; null without readings: unknown is not 0. */
 export function meanOf(sum: number | undefined, seen: number | undefined): number | null {
   return seen === undefined || seen === 0 ? null : (sum ?? 0) / seen;
 }

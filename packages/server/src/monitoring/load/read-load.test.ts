@@ -44,7 +44,7 @@ const instance = (given: Partial<InstanceLoad>): InstanceLoad => ({
   ...given,
 });
 
-test("a step that nobody counted is unknown, and so is a signal without readings", () => {
+test("a step without coverage is unknown, and so is a signal without readings", () => {
   const { shedding, waiting } = view({
     keep: { inFlightUse: 900, inFlightUses: 2, places: 80, inFlight: 36, placesSeen: 2 },
     "class:keep:all": { allowed: 5, refused: 1 },
@@ -60,7 +60,7 @@ test("a step that nobody counted is unknown, and so is a signal without readings
   expect(waiting).toMatchObject([{ rule: "paced", turns: 4, meanWaitMs: 250, waitingBy: [null, 6], now: 0 }]);
 });
 
-test("instances are joined: the busiest utilisation, the sum of places and of those who wait, the leader's limit", () => {
+test("instances are merged: the highest utilisation, the sum of places and waiting requests, the leader's limit", () => {
   const key = { rule: "paced", attributes: { user: "ann" }, waiting: 2, longestMs: 10, lastTurnMs: 900 };
   const { shedding, adaptive, waiting, waitingKeys } = view(
     {},
@@ -94,6 +94,6 @@ test("instances are joined: the busiest utilisation, the sum of places and of th
   expect(adaptive[0]!.now).toEqual({ limit: 60, utilisation: 0.9, leader: "two" });
   expect(adaptive[0]!.moves.map(({ to }) => to)).toEqual([60, 70]);
   expect(waiting[0]!.now).toBe(3);
-  // A rule that was deleted meanwhile is not shown.
+  // A rule deleted in the meantime is not shown.
   expect(waitingKeys).toEqual([{ ...key, waiting: 3, longestMs: 50 }]);
 });

@@ -1,6 +1,6 @@
 /**
- * `GET /admin/v1/load`: the rules that shed load, move their limits or let requests wait, with their series and how they stand now.
- * In: the rules in force, a window of the history, what the instances see now. Out: the view. Rules that are gone are not shown.
+ * `GET /admin/v1/load`: the rules that shed load, adapt their limits or make requests wait, with their series and current state.
+ * In: the rules in force, a window of the history, the instances' current readings. Out: the view. Deleted rules are not shown.
  */
 import type { Rule } from "sluice";
 import { isCounting, sheddingClasses } from "sluice/internal";
@@ -35,7 +35,7 @@ export async function readLoad(
   const rules = sources
     .rules()
     .filter(({ id, mode }) => mode !== "off" && (asked.rule === undefined || id === asked.rule));
-  // Where the others cannot be asked, the figures are of this instance, whatever the history still answers.
+  // If the other instances are unreachable, current figures are this instance's only, even if the history still answers.
   const scope = now === undefined ? "instance" : window.scope;
   return loadView(rules, { ...window, scope }, now ?? shared.own(), asked.window);
 }
@@ -70,7 +70,7 @@ export function loadView(
   };
 }
 
-/** The counts of one window, by step. */
+/** The counts of a window, by step. */
 class WindowFigures {
   readonly #window: Pick<ReadWindow, "covered" | "series">;
 
@@ -82,7 +82,7 @@ class WindowFigures {
     return sumOf(this.#window.series.get(series) ?? []);
   }
 
-  /** Null for a step of which nothing is known. */
+  /** Null for a step without coverage. */
   by(series: string, figureOf: (counts: Counts, coveredMs: number) => number | null): Series {
     const byStart = new Map((this.#window.series.get(series) ?? []).map(({ atMs, counts }) => [atMs, counts]));
     return this.#window.covered.map(({ atMs, coveredMs }) =>
@@ -149,7 +149,7 @@ function adaptiveView(rule: CountingRule, figures: WindowFigures, now: LoadNow):
   const seen = now.instances.flatMap(({ instance, adaptive }) =>
     adaptive.filter((one) => one.rule === rule.id).map((one) => ({ ...one, instance })),
   );
-  // The one that leads knows best; the others read its number a moment later.
+  // The leader's number is authoritative; the others read it with a delay.
   const best = seen.find(({ leads }) => leads) ?? seen[0];
   return {
     rule: rule.id,
@@ -177,7 +177,7 @@ function adaptiveView(rule: CountingRule, figures: WindowFigures, now: LoadNow):
   };
 }
 
-/** None where nobody can wait under the rule. */
+/** Empty if no request can wait under the rule. */
 function waitingView(rule: CountingRule, figures: WindowFigures, now: LoadNow): WaitingView[] {
   const numbers = [rule, ...(rule.overrides ?? []), ...(rule.variants ?? [])];
   const maxWait = numbers.flatMap((one) => ("maxWait" in one && one.maxWait !== undefined ? [one.maxWait] : []))[0];
@@ -193,7 +193,7 @@ function waitingView(rule: CountingRule, figures: WindowFigures, now: LoadNow): 
       now: waiting.reduce((sum, n) => sum + n, 0),
       turns,
       ...(turns > 0 && { meanWaitMs: waitMs / turns }),
-      // Each instance reads once a second: the sum of a second's readings is the fleet's.
+      // Each instance samples once a second, so the sum of a second's readings is the fleet's total.
       waitingBy: figures.by(series, (counts, coveredMs) => ((counts.waiting ?? 0) * 1_000) / coveredMs),
       turnsBy: figures.by(series, (counts) => counts.turns ?? 0),
       waitMsBy: figures.by(series, (counts) => meanOf(counts.waitMs, counts.turns)),
@@ -201,7 +201,7 @@ function waitingView(rule: CountingRule, figures: WindowFigures, now: LoadNow): 
   ];
 }
 
-/** A key's requests may wait in several instances. */
+/** A key's requests may wait on several instances. */
 function waitingKeys({ instances }: LoadNow): WaitingKeyView[] {
   const byKey = new Map<string, WaitingKeyView>();
   for (const key of instances.flatMap(({ keys }) => keys)) {

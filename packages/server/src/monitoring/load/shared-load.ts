@@ -1,6 +1,6 @@
 /**
- * What this instance sees of load right now, as a small text for the others: `load:<id>` each second, while there is anything to see, and its
- * moves of limits, `limit-moves:<id>`, when there are new ones. `read` returns what all instances see, or rejects without the shared state.
+ * Publishes this instance's current load to the others: `load:<id>` each second while there is any, and its limit changes,
+ * `limit-moves:<id>`, when there are new ones. `read` returns the load of all instances, or rejects without the shared state.
  */
 import { type Limiter, readCounterKey } from "sluice";
 import { InstanceText } from "../../instance/instance-text.js";
@@ -12,12 +12,11 @@ import { MOST_LOAD_RULES } from "./load-readings.js";
 
 const LOAD_PREFIX = "load:";
 const MOVES_PREFIX = "limit-moves:";
-/** An instance that is gone stops counting by itself. */
+/** TTL: an instance that is gone drops out by itself. */
 const LOAD_KEEP_MS = 5_000;
 const MOVES_KEEP_MS = 26 * 3_600_000;
 const MOST_KEYS = 100;
 
-/** The load that one instance sees. */
 export interface InstanceLoad {
   readonly instance: string;
   readonly shedding: readonly {
@@ -64,7 +63,7 @@ export class SharedLoad {
     this.#movesText = new InstanceText(shared, `${MOVES_PREFIX}${instance}`);
   }
 
-  /** Rejects where the shared state cannot be reached. */
+  /** Rejects if the shared state is unreachable. */
   async share(): Promise<void> {
     const load = this.#own();
     const isEmpty = load.shedding.length + load.adaptive.length + load.waiting.length === 0;
@@ -75,7 +74,7 @@ export class SharedLoad {
     this.#sharedMoves = version;
   }
 
-  /** Of all instances. This one is read from its memory, so that it is never behind itself. */
+  /** The load of all instances. This one's is read from memory, so that it is never outdated. */
   async read(): Promise<LoadNow> {
     const [loads, moves] = await Promise.all([this.#shared.readAll(LOAD_PREFIX), this.#shared.readAll(MOVES_PREFIX)]);
     const own = this.own();
@@ -89,7 +88,7 @@ export class SharedLoad {
     return { instances: [...own.instances, ...others], moves: [...own.moves, ...othersMoves] };
   }
 
-  /** Of this instance alone. */
+  /** This instance's load only. */
   own(): LoadNow {
     return { instances: [this.#own()], moves: this.#moves.list() };
   }

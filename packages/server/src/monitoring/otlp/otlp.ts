@@ -1,7 +1,7 @@
 /**
- * Pushes metrics and traces to an OpenTelemetry collector, OTLP over HTTP. Loaded only where `--otlp` is set.
- * Metrics are those of `/metrics`, read when they are sent: nothing is counted twice. A span is made for a request that is sampled, after
- * its answer. A collector that is slow or gone costs a bounded queue and a line in the log; checks are not delayed.
+ * Pushes metrics and traces to an OpenTelemetry collector (OTLP over HTTP). Loaded only with `--otlp`.
+ * Metrics are those of `/metrics`, read when they are sent: nothing is counted twice. A sampled request gets its span after its answer. A
+ * slow or missing collector costs a bounded queue and a log line; checks are not delayed.
  */
 import { trace as contexts, ROOT_CONTEXT, SpanKind } from "@opentelemetry/api";
 import { OTLPMetricExporter } from "@opentelemetry/exporter-metrics-otlp-http";
@@ -16,10 +16,10 @@ import { registryProducer } from "./registry-producer.js";
 import { parentOf } from "./trace-parent.js";
 
 interface OtlpOptions {
-  /** The collector's base, such as http://127.0.0.1:4318. */
+  /** The collector's base URL, such as http://127.0.0.1:4318. */
   readonly url: string;
   readonly registry: Registry;
-  /** Share of the requests without a traceparent that are traced. */
+  /** Sampling rate of requests without a traceparent. */
   readonly traceShare: number;
   readonly version: string;
   readonly instance: string;
@@ -29,14 +29,14 @@ interface OtlpOptions {
 }
 
 export interface Otlp {
-  /** Makes a span of the request, if it is sampled. */
+  /** Creates a span for the request, if it is sampled. */
   trace(request: TracedRequest): void;
-  /** Sends what waits, no longer than the deadline. */
+  /** Flushes the queue, up to the deadline. */
   close(): Promise<void>;
 }
 
 const DEADLINE_MS = 3_000;
-/** A request of many rules must not make a span of many kilobytes. */
+/** Bounds the size of a span of a request with many rules. */
 const MOST_RULES = 20;
 
 export function startOtlp(options: OtlpOptions): Otlp {
@@ -73,7 +73,7 @@ export function startOtlp(options: OtlpOptions): Otlp {
   return {
     trace({ transport, allowed, sinceMs, traceparent, decision }) {
       const parent = parentOf(traceparent);
-      // The caller's decision holds, so that a trace is whole or not at all.
+      // Follow the caller's sampling decision, so that a trace is complete or absent.
       if (parent === undefined ? Math.random() >= traceShare : !parent.sampled) return;
       const context = parent === undefined ? ROOT_CONTEXT : contexts.setSpanContext(ROOT_CONTEXT, parent.context);
       const startTime = performance.timeOrigin + sinceMs;
@@ -102,7 +102,7 @@ interface Exporter {
   export(what: never, done: (result: { code: number; error?: Error }) => void): void;
 }
 
-/** The first of several failures in a row is told. */
+/** Logs only the first of consecutive failures. */
 function toldOnce<E extends Exporter>(exporter: E, what: string, log: Log): E {
   const send = exporter.export.bind(exporter);
   let failing = false;

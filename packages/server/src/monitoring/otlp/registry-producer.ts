@@ -1,4 +1,4 @@
-/** The metrics of `/metrics` in the form that OpenTelemetry's SDK sends: the same names, the same labels. */
+/** Converts the metrics of `/metrics` for OpenTelemetry's SDK: the same names, the same labels. */
 import { type HrTime, ValueType } from "@opentelemetry/api";
 import type { Resource } from "@opentelemetry/resources";
 import {
@@ -56,7 +56,7 @@ function dataOf(metric: ReadMetric, times: Times): MetricData {
     : { descriptor, aggregationTemporality, dataPointType: DataPointType.GAUGE, dataPoints };
 }
 
-/** Prometheus's buckets are cumulative samples, OpenTelemetry's are counts of each. */
+/** Prometheus buckets are cumulative, OpenTelemetry's are not. */
 function histograms({ name, values = [] }: ReadMetric, times: Times) {
   const byLabels = new Map<
     string,

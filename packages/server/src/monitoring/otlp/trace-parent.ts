@@ -1,4 +1,4 @@
-/** The header `traceparent` of W3C Trace Context, version 00 and later ones that begin like it. Pure. */
+/** Parses the `traceparent` header of W3C Trace Context, version 00 and compatible later ones. Pure. */
 import type { SpanContext } from "@opentelemetry/api";
 
 const FORM = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
@@ -8,7 +8,7 @@ interface Parent {
   readonly sampled: boolean;
 }
 
-/** Undefined for none, several, or one that is not valid: the trace then begins here. */
+/** Undefined if it is absent, repeated or invalid: the trace then starts here. */
 export function parentOf(header: string | readonly string[] | undefined): Parent | undefined {
   if (typeof header !== "string" || header.length > 512) return undefined;
   const [, version, traceId, spanId, flags, rest] = FORM.exec(header.trim()) ?? [];

@@ -1,7 +1,7 @@
 /**
- * What is known of one key: its traffic by rule and period, from the tables of top keys, and its last refusals, from the sampled log.
- * In: attributes. A rule's key is this one where all attributes that the rule counts by are given with these values. Out: the view.
- * Where the other instances cannot be asked, what this instance has of the quarter hour that lasts.
+ * What is known about one key: its traffic by rule and period, from the top-key tables, and its last refusals, from the sampled log.
+ * In: attributes. A rule's key matches if all its key attributes are given with these values. Out: the view.
+ * If the other instances are unreachable, shows this instance's data of the current quarter hour.
  */
 import { type Attributes, type Rule, readCounterKey } from "sluice";
 import { spellValues } from "sluice/internal";
@@ -63,13 +63,13 @@ async function readSummaries({ shared }: KeySources, prefix: string): Promise<Ma
   return byStart;
 }
 
-/** Keys that count all requests together are nobody's. */
+/** A key that counts all requests together belongs to no client. */
 function isThis(attributes: Attributes, key: Readonly<Record<string, string>>): boolean {
   const entries = Object.entries(key);
   return entries.length > 0 && entries.every(([name, value]) => String(ownField(attributes, name)) === value);
 }
 
-/** By rule: what stands in the counter's key where the values are too long to stand there themselves. */
+/** By rule: the digest that a counter's key contains instead of overlong values. */
 function digestsOf(rules: readonly Rule[], attributes: Attributes): ReadonlyMap<string, string> {
   const spelled = rules
     .filter(({ key }) => key.every((name) => ownField(attributes, name) !== undefined))
@@ -80,7 +80,7 @@ function digestsOf(rules: readonly Rule[], attributes: Attributes): ReadonlyMap<
   return new Map(spelled.filter(([, text]) => text.startsWith("#")));
 }
 
-/** A key that a table does not list was seen seldom: 0 there means "too few to be listed". */
+/** A key missing from a table was rare: 0 means "too few to be listed". */
 function trafficOf(
   { attributes, rules }: { attributes: Attributes; rules: readonly Rule[] },
   periods: readonly number[],
@@ -119,7 +119,7 @@ function refusalsOf(all: readonly LoggedRefusal[], rules: readonly Rule[], attri
     .map(({ digest: _, ...refusal }) => refusal);
 }
 
-/** A text that another version wrote is no reason to show nothing. */
+/** A text from another version must not break the view. */
 function parseRefusals(text: string): LoggedRefusal[] {
   const read: unknown = JSON.parse(text);
   return Array.isArray(read) ? (read as LoggedRefusal[]) : [];

@@ -20,7 +20,7 @@ function logOf(values: RefusalValues = "shown") {
   return { log, clock, refuse };
 }
 
-test("of one key at most one refusal a second is kept, and the last five", () => {
+test("at most one refusal per key and second is kept, and the last five per key", () => {
   const { log, clock, refuse } = logOf();
   for (let second = 0; second < 8; second++) {
     for (let i = 0; i < 50; i++) refuse("ann", { path: `/${second}` });
@@ -29,7 +29,7 @@ test("of one key at most one refusal a second is kept, and the last five", () =>
   expect(log.quarter().map(({ attributes }) => attributes.path)).toEqual(["/7", "/6", "/5", "/4", "/3"]);
 });
 
-test("however many keys are refused, 100 a second and 300 a quarter are kept, the newest", () => {
+test("at most 100 refusals per second and the newest 300 per quarter hour are kept, however many keys are refused", () => {
   const { log, clock, refuse } = logOf();
   for (let second = 0; second < 10; second++) {
     for (let i = 0; i < 200; i++) refuse(`${second}-${i}`);
@@ -42,7 +42,7 @@ test("however many keys are refused, 100 a second and 300 a quarter are kept, th
   expect(log.quarter()).toEqual([]);
 });
 
-test("hidden values are nowhere in what is kept, and the key is still found by its digest", () => {
+test("hidden values are not stored, and the key is still found by its digest", () => {
   const { log, refuse } = logOf("hidden");
   refuse("secret-ann", { path: "/secret" });
   expect(JSON.stringify(log.quarter())).not.toContain("secret");

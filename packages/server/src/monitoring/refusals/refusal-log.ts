@@ -1,8 +1,8 @@
 /**
- * A bounded sample of refusals with their attributes, for the page of a key: a quarter hour at a time, on the path of refused requests.
- * Of each key at most one refusal a second and the last five of the quarter; 100 a second and 300 a quarter in all. A client that floods
- * does not displace others: the key that was refused longest ago goes first.
- * With `hidden` no value of an attribute is kept, only a digest of the key to find it by.
+ * A bounded sample of refusals with their attributes, for a key's page: one quarter hour at a time, on the path of refused requests.
+ * Per key at most one refusal a second and the last five of the quarter hour; 100 a second and 300 a quarter hour in total. A flooding
+ * client does not displace others: the key that was refused longest ago is evicted first.
+ * With `hidden`, attribute values are not stored, only a digest of the key to find it by.
  */
 import { createHash } from "node:crypto";
 import type { DecidedRequest, Decision } from "sluice";
@@ -14,9 +14,9 @@ export interface LoggedRefusal {
   readonly atMs: number;
   readonly rule: string;
   readonly reason: string;
-  /** Of the rule and the values of its key attributes. */
+  /** Digest of the rule and the values of its key attributes. */
   readonly digest: string;
-  /** Shortened; with `hidden` the names alone, each with an empty value. */
+  /** Truncated; with `hidden` the names only, each with an empty value. */
   readonly attributes: Readonly<Record<string, string>>;
 }
 
@@ -36,7 +36,7 @@ export class RefusalLog {
   readonly #values: RefusalValues;
   readonly #keyAttributes: (rule: string) => readonly string[];
   readonly #now: () => number;
-  /** By counter key, the one that was refused longest ago first. */
+  /** By counter key, least recently refused first. */
   #byKey = new Map<string, OfKey>();
   #kept = 0;
   #second = 0;
@@ -67,7 +67,7 @@ export class RefusalLog {
     for (let i = 0; i < checks.length && this.#inSecond < PER_SECOND; i++) {
       const check = checks[i]!;
       if (check.allowed || check.mode !== "enforce") continue;
-      // A rule that sheds load has no counter: its key is the rule.
+      // A load-shedding rule has no counter: use the rule as the key.
       const key = request.checks[i]?.key ?? check.rule;
       const known = this.#byKey.get(key);
       if (known?.second === second) continue;
@@ -91,7 +91,7 @@ export class RefusalLog {
       of.refusals.shift();
       this.#kept--;
     }
-    // To the end of the order.
+    // Reinsert at the end of the order.
     this.#byKey.delete(key);
     this.#byKey.set(key, of);
     while (this.#kept > PER_QUARTER) {
@@ -112,7 +112,7 @@ export class RefusalLog {
     return Object.fromEntries(entries);
   }
 
-  /** Of the quarter so far, newest first. */
+  /** The refusals of the quarter hour so far, newest first. */
   quarter(): readonly LoggedRefusal[] {
     return [...this.#byKey.values()].flatMap(({ refusals }) => refusals).sort((a, b) => b.atMs - a.atMs);
   }
@@ -123,7 +123,7 @@ export class RefusalLog {
   }
 }
 
-/** The same for the same rule and values, whatever else a request has. */
+/** The same for the same rule and key values, whatever else a request contains. */
 export function keyDigest(
   rule: string,
   names: readonly string[],

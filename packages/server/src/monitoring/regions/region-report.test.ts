@@ -24,7 +24,7 @@ function reportIn(region: string, more: Partial<RegionReport> = {}): RegionRepor
   return { ...reportOf(about, { before: { atMs: 1_000, counts: countsOf(0, 0) }, now }), region, ...more };
 }
 
-test("rates are of the seconds between two readings", () => {
+test("rates are per second between two readings", () => {
   const before = { atMs: 1_000, counts: countsOf(100, 50, { requests: 10, fetches: 1 }) };
   const now = { atMs: 3_000, counts: countsOf(115, 50, { requests: 30, waited: 3, fetches: 2 }) };
   expect(reportOf(about, { before, now })).toEqual({
@@ -49,14 +49,14 @@ test.each([0, -5_000])("a clock that moved by %i ms gives no rate", (byMs) => {
   expect(reportOf(about, { before, now })).toMatchObject({ requestsPerSecond: 0, refusedPerSecond: 0 });
 });
 
-test("cut off since the first of fetches and reports that failed", () => {
+test("a region is cut off since its first failed fetch or report", () => {
   const before = { atMs: 1_000, counts: countsOf(0, 0) };
   const now = { atMs: 3_000, counts: countsOf(0, 0, { isCutOff: true, cutOffSinceMs: 2_000 }) };
   expect(reportOf({ instance: "a", cutOffSinceMs: 2_500 }, { before, now }).cutOffSinceMs).toBe(2_000);
   expect(reportOf({ instance: "a", cutOffSinceMs: 1_500 }, { before, now }).cutOffSinceMs).toBe(1_500);
 });
 
-test("a region's figures are the sums of its instances', its round trip the median", () => {
+test("a region's figures are the sums over its instances, its round trip the median", () => {
   const trips = [100, 0, 900, 120].map((roundTripMs, i) => reportIn("us", { instance: `${i}`, roundTripMs }));
   const [eu, us] = regionViews([...trips, reportIn("eu")], new Map());
   expect(eu).toMatchObject({ region: "eu", state: "up", instances: 1, requestsPerSecond: 20, refusedPerSecond: 5 });
@@ -76,7 +76,7 @@ test("a region is cut off once none of its instances reaches home, since the fir
   expect(regionViews(cut, new Map())[0]).toMatchObject({ state: "cut-off", sinceMs: 4_000, cutOffInstances: 2 });
 });
 
-test("a region without reports is silent since it was last heard of", () => {
+test("a region without reports is silent since its last report", () => {
   const seen = new Map([
     ["eu", 7_000],
     ["ap", 6_000],
@@ -88,7 +88,7 @@ test("a region without reports is silent since it was last heard of", () => {
   ]);
 });
 
-test("a report of another version counts with what it has; what is no report does not", () => {
+test("a report of another version counts with the fields it has; an invalid one does not", () => {
   expect(readReport({ region: "eu", instance: "a", units: 3, pools: "many" })).toMatchObject({ units: 3, pools: 0 });
   for (const given of [null, undefined, 7, "text", [], {}, { region: 1, instance: "a" }]) {
     expect(readReport(given)).toBeUndefined();

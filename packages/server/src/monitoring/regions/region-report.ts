@@ -1,19 +1,19 @@
 /**
- * What an instance reports of its region, and the view of all regions that the reports make together.
- * In: counts since the start, reports of instances. Out: rates, the view. Pure: time is an argument.
+ * An instance's report on its region, and the view of all regions computed from the reports.
+ * In: counts since the start, the instances' reports. Out: rates, the view. Pure: time is an argument.
  */
 import type { RegionStats } from "sluice";
 import type { RegionView } from "../views/regions.js";
 
-/** Counts since the start of an instance. */
+/** Counts since the instance started. */
 export interface RegionCounts {
-  /** Under all rules. */
+  /** Over all rules. */
   readonly allowed: number;
   readonly refused: number;
   readonly stats: RegionStats;
 }
 
-/** Of one instance, about the seconds since its last report. */
+/** One instance's figures for the seconds since its last report. */
 export interface RegionReport {
   readonly region: string;
   readonly instance: string;
@@ -26,9 +26,9 @@ export interface RegionReport {
   readonly fetchesPerSecond: number;
   readonly units: number;
   readonly pools: number;
-  /** 0 before home was first reached. */
+  /** 0 before the global store was first reached. */
   readonly roundTripMs: number;
-  /** Present while home does not answer. */
+  /** Set while the global store does not answer. */
   readonly cutOffSinceMs?: number;
 }
 
@@ -37,12 +37,12 @@ interface Reading {
   readonly counts: RegionCounts;
 }
 
-/** The rates between two readings of one instance. `cutOffSinceMs`: since when its reports do not reach home. */
+/** The rates between two readings of an instance. `cutOffSinceMs`: since when its reports have failed to reach the global store. */
 export function reportOf(
   { instance, cutOffSinceMs }: { instance: string; cutOffSinceMs: number | undefined },
   { before, now }: { before: Reading; now: Reading },
 ): RegionReport {
-  // A clock that was stepped back gives no rates, rather than negative ones.
+  // If the clock was set back, report no rates rather than negative ones.
   const seconds = Math.max(0, now.atMs - before.atMs) / 1_000;
   const perSecond = (count: (counts: RegionCounts) => number): number =>
     seconds === 0 ? 0 : Math.round((10 * (count(now.counts) - count(before.counts))) / seconds) / 10;
@@ -65,7 +65,7 @@ export function reportOf(
   };
 }
 
-/** A report as another instance wrote it, perhaps of another version: numbers that it lacks are 0. Undefined if it is no report. */
+/** Parses another instance's report, possibly of another version: missing numbers are 0. Undefined if it is not a report. */
 export function readReport(given: unknown): RegionReport | undefined {
   const report = given as Partial<RegionReport> | null | undefined;
   if (typeof report?.region !== "string" || typeof report.instance !== "string") return undefined;
@@ -88,7 +88,7 @@ export function readReport(given: unknown): RegionReport | undefined {
   };
 }
 
-/** `seen`: regions that were heard of within a day, and when. Those without a report are silent. */
+/** `seen`: when each region was last seen, within a day. Those without a report are silent. */
 export function regionViews(reports: readonly RegionReport[], seen: ReadonlyMap<string, number>): RegionView[] {
   const byRegion = new Map<string, RegionReport[]>([...seen.keys()].map((region) => [region, []]));
   for (const report of reports) {

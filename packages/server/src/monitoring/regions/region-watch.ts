@@ -1,9 +1,9 @@
 /**
- * The view by region (`GET /admin/v1/regions`). Every two seconds each instance writes a report of itself into the shared state of the
- * global store and into that of its own region. A report that has expired belongs to an instance that is gone; a region of which only
- * the memory is left is silent. So no two clocks are compared.
+ * The view by region (`GET /admin/v1/regions`). Every two seconds each instance writes a report into the shared state of the global store,
+ * and into its own region's. An expired report means that the instance is gone; a region with no report but a recent "seen" entry is
+ * silent. TTLs do this, so no two clocks are compared.
  *
- * Read from the global store; while that does not answer, from the region's, which knows this region alone; then from this instance.
+ * Read from the global store; if that does not answer, from the region's store, which knows only this region; otherwise from this instance.
  */
 import type { Limiter } from "sluice";
 import { InstanceText } from "../../instance/instance-text.js";
@@ -23,16 +23,16 @@ interface RegionWatchOptions {
   readonly limiter: Pick<Limiter, "regionStats">;
   readonly traffic: Pick<Traffic, "decisions">;
   readonly instance: string;
-  /** Of this region's instances. */
+  /** Shared by this region's instances. */
   readonly shared: SharedState;
-  /** Of the global store. */
+  /** In the global store. */
   readonly home: SharedState;
 }
 
 const REPORTS = "region:";
 const SEEN = "region-seen:";
 const EVERY_MS = 2_000;
-/** As a heartbeat: an instance that was not heard of for this long is gone. */
+/** TTL, like a heartbeat's: an instance without a report for this long is gone. */
 const KEEP_MS = 10_000;
 const SEEN_EVERY = 5;
 const SEEN_KEEP_MS = 24 * 3_600_000;
@@ -42,7 +42,7 @@ export function startRegionWatch(options: RegionWatchOptions): RegionWatch {
   const watch = new Watch(options);
   let writing: Promise<void> | undefined;
   const timer = setInterval(() => {
-    // While a report is on its way to a slow home, the next ones are left out.
+    // Skip reports while one is in flight to a slow global store.
     writing ??= watch.write(Date.now()).finally(() => {
       writing = undefined;
     });
@@ -110,7 +110,7 @@ class Watch {
     }
   }
 
-  /** Where the store of the region has no report either, this instance's own stands in. */
+  /** Adds this instance's own report if the region's store has none either. */
   #withOwn(regions: readonly RegionView[]): readonly RegionView[] {
     if (regions.some(({ region }) => region === this.#region)) return regions;
     const sinceMs = this.#cutOffSinceMs;

@@ -1,4 +1,4 @@
-/** With a real limiter: what a reservation holds is not spent, what is settled is. */
+/** With a real limiter: what a reservation holds is not spent yet, what is settled is. */
 import { createLimiter, type Rule, readCounterKey } from "sluice";
 import { virtualClock } from "sluice/testing";
 import { expect, test } from "vitest";
@@ -38,7 +38,7 @@ function watched(rules: Rule[]) {
   return { limiter, spend, read };
 }
 
-test("a cost that is known is spent at once; an estimate when it is settled, by the real cost", async () => {
+test("a known cost is spent at once; an estimate when it is settled, at the real cost", async () => {
   const { limiter, spend, read } = watched([tokens, download, plain]);
   const decision = await limiter.check({ org: "acme", size: 2_000 });
   expect(decision.reservation!.held).toEqual({ tokens: 500 });
@@ -76,7 +76,7 @@ test("what is refused or cancelled is not spent", async () => {
   expect(read()).toEqual([["bytes", [["acme", 4]]]]);
 });
 
-test("ten thousand keys take a bounded table, and the largest are found", async () => {
+test("ten thousand keys fit a bounded table, and the largest are found", async () => {
   const { limiter, spend } = watched([download]);
   for (let i = 0; i < 10_000; i++) await limiter.check({ org: `o${i}`, size: 1 });
   for (let i = 0; i < 20; i++) await limiter.check({ org: "large", size: 1_000 });
@@ -88,7 +88,7 @@ test("ten thousand keys take a bounded table, and the largest are found", async 
   expect(first!.count + first!.error).toBeGreaterThanOrEqual(20_000);
 });
 
-test("a rule that is gone, or names no unit any more, is not counted", async () => {
+test("a rule that was deleted, or lost its unit, is not counted", async () => {
   const { limiter, spend, read } = watched([download]);
   await limiter.check({ org: "acme", size: 5 });
   const { unit: _, ...without } = download;
@@ -100,7 +100,7 @@ test("a rule that is gone, or names no unit any more, is not counted", async () 
   expect([...spend.byRule()]).toEqual([]);
 });
 
-test("a rule may be named as what every object inherits", async () => {
+test("a rule may be named like an inherited object property", async () => {
   const { limiter, read } = watched([tokens, { ...download, id: "constructor" }]);
   await limiter.check({ org: "acme", size: 2_000 });
   expect(read()).toEqual([["bytes", [["acme", 2_000]]]]);

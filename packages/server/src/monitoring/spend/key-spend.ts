@@ -1,7 +1,7 @@
 /**
- * Who spends most, in the units that rules name (`unit: tokens`): a quarter hour at a time, a bounded sketch for each unit, for tokens and
- * microdollars do not compare. In: decisions and settlements. A cost that is known only afterwards is counted when it is settled; what
- * was never settled, as it was held. Refunds are not taken off: the sketch only grows.
+ * The biggest spenders, in the units that rules declare (`unit: tokens`): a quarter hour at a time, one bounded sketch per unit, because
+ * tokens and microdollars are not comparable. In: decisions and settlements. A cost known only afterwards is counted when it is settled; if
+ * it never is, the held amount is counted. Refunds are not subtracted: the sketch only grows.
  */
 import { type DecidedRequest, type Decision, type Limiter, readCounterKey, type Settlement } from "sluice";
 import { reservedCounters } from "sluice/internal";
@@ -10,14 +10,14 @@ import { cutKey } from "../top-keys/cut-values.js";
 import { FrequentItems, type Item } from "../top-keys/frequent-items.js";
 import type { KeyList } from "../top-keys/key-summary.js";
 
-/** Units that are told apart; those of later rules are not counted. */
+/** Units tracked; those of later rules are not counted. */
 const MOST_UNITS = 8;
 const TABLE = 500;
-/** How many keys of a unit a text holds. */
+/** Keys per unit in a published text. */
 const KEPT = 200;
 
 interface Spender extends Item {
-  /** Shortened, where the key holds only their digest. */
+  /** Truncated; set if the key contains only their digest. */
   readonly attributes: Record<string, string> | undefined;
 }
 
@@ -28,7 +28,7 @@ export class KeySpend {
   #known: Limiter["rules"] = [];
   #units = new Map<string, { unit: string; key: readonly string[] }>();
   #byUnit = new Map<string, FrequentItems<Spender>>();
-  /** Units spent by rule, since the start: they only grow. */
+  /** Units spent by rule since the start; they only grow. */
   readonly #byRule = new Map<string, number>();
 
   constructor(limiter: Rules) {
@@ -50,7 +50,7 @@ export class KeySpend {
     }
   }
 
-  /** The quarter so far, by unit. */
+  /** The quarter hour so far, by unit. */
   quarter(): Record<string, KeyList> {
     return Object.fromEntries(Array.from(this.#byUnit, ([unit, items]) => [unit, listOf(items)]));
   }
@@ -83,14 +83,14 @@ export class KeySpend {
       items = new FrequentItems(TABLE);
       this.#byUnit.set(unit, items);
     }
-    // Without the letter of the stored form at its end: a key goes on when its rule's algorithm changes.
+    // Drop the last letter, which encodes the stored form: the key stays the same if its rule's algorithm changes.
     const name = key.slice(0, -1);
     const item = items.find(name);
     if (item !== undefined) item.count += units;
     else items.insert(name, { count: units, attributes: attributes && shortened(name, named.key, attributes) });
   }
 
-  /** Of the rules in force. Most have none: then nothing is counted. */
+  /** The units of the rules in force. Most have none: then nothing is counted. */
   #unitsNow(): ReadonlyMap<string, unknown> {
     const { rules } = this.#limiter;
     if (rules !== this.#known) {
@@ -107,11 +107,11 @@ interface Spent {
   readonly rule: string;
   readonly key: string;
   readonly units: number;
-  /** Undefined where only the key is known. */
+  /** Undefined if only the key is known. */
   readonly attributes: DecidedRequest["attributes"] | undefined;
 }
 
-/** Only where the key cannot tell. */
+/** Only if the key does not contain the values. */
 function shortened(
   key: string,
   names: readonly string[],

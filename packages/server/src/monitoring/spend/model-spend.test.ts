@@ -21,7 +21,7 @@ test("calls add up by model", () => {
   ]);
 });
 
-test("names that clients make up are bounded in number and length, and no call is lost", () => {
+test("names invented by clients are bounded in number and length, and no call is lost", () => {
   const models = new ModelSpend();
   for (let i = 0; i < 10_000; i++) models.add(use({ model: `${i}-${"x".repeat(1_000)}` }));
   const read = [...models.read()];

@@ -1,12 +1,12 @@
 /**
- * What calls to language models used, by model: calls, tokens, money. Counts only grow; the history keeps them.
- * Names are the client's: with a price table those of the table, else the first fifty; the rest are counted together.
+ * Usage of language models, by model: calls, tokens, money. Counts only grow; the history stores them.
+ * Clients choose model names: with a price table its names are used, otherwise the first fifty; the rest are counted together.
  */
 import type { Counted } from "../history/history.js";
 
-/** One call, once it is over. */
+/** One finished call. */
 export interface ModelUse {
-  /** As the price table lists it, or as the call named it; undefined: neither. */
+  /** As in the price table, or else in the call; undefined: neither. */
   readonly model: string | undefined;
   readonly promptTokens: number;
   readonly completionTokens: number;
@@ -29,7 +29,7 @@ export const modelNames = [
   "microdollars",
 ] as const satisfies readonly Counted[];
 
-/** Undefined: no model's series. */
+/** Undefined if it is not a model's series. */
 export function modelOfSeries(series: string): string | undefined {
   return series.startsWith(PREFIX) ? series.slice(PREFIX.length) : undefined;
 }

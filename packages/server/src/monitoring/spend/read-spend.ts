@@ -1,6 +1,6 @@
 /**
- * `GET /admin/v1/spend`: units by rule, estimates beside what was settled, and what calls to models used.
- * In: the rules in force, a window of the history, what the store has learned. Out: the view. Pure but for `readSpend`.
+ * `GET /admin/v1/spend`: units by rule, estimates compared with settlements, and usage by model.
+ * In: the rules in force, a window of the history, the store's learned estimates. Out: the view. Pure except for `readSpend`.
  */
 import type { Limiter, Rule } from "sluice";
 import { seriesOfRule } from "../history/history.js";
@@ -25,7 +25,7 @@ export async function readSpend(
   const rules = sources.rules().filter(({ id }) => rule === undefined || id === rule);
   const [window, learned] = await Promise.all([
     readWindow(sources, time),
-    // Without the store it is unknown.
+    // Unknown while the store is down.
     rule === undefined ? undefined : limiter.learnedCosts(rule).catch(() => undefined),
   ]);
   return spendView(rules, window, { span: time.window, learned, prices });

@@ -1,15 +1,15 @@
 /**
- * The keys that are blocked now, of one rule or of all, found by SCAN on every leader: up to a number of keys looked at, and of blocks
- * told. A reader learns whether all were seen.
+ * Finds the keys that are blocked now, of one rule or of all, by SCAN on every leader: bounded in keys scanned and in blocks returned.
+ * Reports whether the list is complete.
  */
 import { readCounterKey } from "sluice";
 import { blockKeysPattern, KEY_PREFIX } from "sluice/internal";
 import type { BlockedKeysView, BlockedKeyView } from "../views/keys.js";
 import type { RedisNodes } from "./redis-nodes.js";
 
-/** One SCAN blocks Redis for this many keys, some tenths of a millisecond. */
+/** Keys per SCAN: blocks Redis for some tenths of a millisecond. */
 const KEYS_A_SCAN = 500;
-/** On each leader: a hundred thousand keys. */
+/** Per leader: a hundred thousand keys. */
 const SCANS = 200;
 export const MOST_TOLD = 1_000;
 
@@ -38,7 +38,7 @@ async function scanNode(nodes: RedisNodes, address: string, { prefix, rule }: Wa
   for (let i = 0; i < SCANS && found.size <= MOST_TOLD; i++) {
     const asked = ["SCAN", cursor, "MATCH", pattern, "COUNT", KEYS_A_SCAN] as const;
     const [next, keys] = (await nodes.ask(address, ...asked)) as [string, string[]];
-    // Before the cut: a rule with few blocks must not be hidden by one with many.
+    // Filter before truncating: a rule with many blocks must not hide one with few.
     for (const key of keys) if (rule === undefined || readCounterKey(nameOf(key)).rule === rule) found.add(key);
     cursor = String(next);
     if (cursor === "0") break;
@@ -54,7 +54,7 @@ async function scanNode(nodes: RedisNodes, address: string, { prefix, rule }: Wa
   return { keys: keys.flat(), complete: cursor === "0" && found.size <= MOST_TOLD };
 }
 
-/** As block-state.lua stores it. */
+/** Parses the format of block-state.lua. */
 function leftOf(stored: unknown, nowMs: number): number {
   const [untilMs, lengthMs] = String(stored ?? "0 0")
     .split(" ")

@@ -1,22 +1,22 @@
 /**
- * How much memory each rule's counters take, from a sample. Keys lie in Redis in the order of a hash, so the first ones of a SCAN
- * are as good as drawn by lot: on every leader up to a thousand are looked at, up to two hundred of them weighed with MEMORY USAGE,
- * and both are extrapolated to DBSIZE. A Redis with fewer keys is looked at whole.
+ * Estimates the memory of each rule's counters from a sample. Redis stores keys in hash order, so the first ones of a SCAN are a random
+ * sample: on every leader up to a thousand keys are scanned, up to two hundred of them measured with MEMORY USAGE, and both extrapolated to
+ * DBSIZE. A Redis with fewer keys is scanned completely.
  */
 import { ruleOfKey } from "sluice";
 import type { RedisNodes } from "./redis-nodes.js";
 
-/** One SCAN blocks Redis for this many keys, some tenths of a millisecond. */
+/** Keys per SCAN: blocks Redis for some tenths of a millisecond. */
 const KEYS_A_SCAN = 250;
 const SCANS = 4;
 const WEIGHED = 200;
 
 interface RuleMemory {
-  /** Estimated; without a candidate's counters. */
+  /** Estimated; without candidates' counters. */
   keys: number;
-  /** Absent where MEMORY USAGE is not allowed. */
+  /** Absent if MEMORY USAGE is not allowed. */
   bytes: number | undefined;
-  /** Mean length of the keys' names. */
+  /** Mean length of the key names. */
   keyLength: number;
 }
 
@@ -39,7 +39,7 @@ export async function sampleMemory(
 ): Promise<MemorySample> {
   const samples = await Promise.all(
     leaders.map((address) =>
-      // A leader that is gone, or that allows no SCAN, is left out.
+      // Skip a leader that is down, or does not allow SCAN.
       sampleNode(nodes, address, prefix).catch(() => ({
         sampledKeys: 0,
         ofKeys: 0,
@@ -78,7 +78,7 @@ async function sampleNode(nodes: RedisNodes, address: string, prefix: string): P
   const weights = await Promise.all(
     chosen.map(({ key }) => nodes.ask(address, "MEMORY", "USAGE", key).catch(() => undefined)),
   );
-  // Null: it expired meanwhile.
+  // Null: it has expired in the meantime.
   const weighed = chosen.flatMap(({ rule }, i) => (weights[i] == null ? [] : [{ rule, bytes: Number(weights[i]) }]));
   return {
     sampledKeys: keys.length,
@@ -87,7 +87,7 @@ async function sampleNode(nodes: RedisNodes, address: string, prefix: string): P
   };
 }
 
-/** One of each rule first, so that a rule with few keys is weighed too. */
+/** One key of each rule first, so that rules with few keys are measured too. */
 function chooseToWeigh(counters: readonly Counter[]): readonly Counter[] {
   const seen = new Set<string>();
   const first: Counter[] = [];
@@ -122,7 +122,7 @@ function extrapolated(
   const anyMean = meanOf(weighed);
   return new Map(
     Array.from(groupByRule(counters), ([rule, own]) => {
-      // A rule of which none was weighed is taken for a usual one.
+      // A rule without measured keys is assumed to be average.
       const mean = meanOf(weights.get(rule) ?? []) ?? anyMean;
       const memory: RuleMemory = {
         keys: Math.round(own.filter(({ candidate }) => !candidate).length * scale),

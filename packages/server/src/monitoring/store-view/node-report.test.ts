@@ -25,21 +25,21 @@ const info = parseInfo(
   ].join("\r\n"),
 );
 
-test("INFO becomes facts: line ends and section titles go, values may hold colons, keys of all databases are added up", () => {
+test("INFO is parsed: line ends and section titles are dropped, values may contain colons, the keys of all databases are summed", () => {
   expect(info.get("executable")).toBe("/usr/bin/redis:server");
   expect(factsOf(info)).toEqual({ version: "7.0.15", role: "leader", usedBytes: 1_048_576, maxBytes: 0, keys: 7 });
   expect(replicasOf(info)).toEqual([{ address: "127.0.0.1:6380", offset: 42 }]);
   expect(replicationOffset(info)).toBe(50);
 });
 
-test("a replica names its leader; what INFO leaves out is left out", () => {
+test("a replica names its leader; fields missing from INFO are left out", () => {
   const replica = parseInfo("role:slave\nmaster_host:10.0.0.1\nmaster_port:6379\nevicted_keys:x");
   expect(factsOf(replica)).toEqual({ role: "replica", leaderAddress: "10.0.0.1:6379" });
   expect(factsOf(parseInfo(""))).toEqual({});
   expect(replicationOffset(parseInfo(""))).toBeUndefined();
 });
 
-test("CLUSTER NODES becomes a map: slots that move and nodes without an address are left out, failed ones are marked", () => {
+test("CLUSTER NODES is parsed: migrating slots and nodes without an address are left out, failed ones are marked", () => {
   const nodes = parseClusterNodes(
     [
       "id1 10.0.0.1:6379@16379,host1 myself,master - 0 1 1 connected 0-5460 9000 [5461->-id2]",
@@ -59,7 +59,7 @@ test("CLUSTER NODES becomes a map: slots that move and nodes without an address 
   ]);
 });
 
-test("a slow command is named without its arguments: keys and values are users' data", () => {
+test("a slow command is shown without its arguments: keys and values are user data", () => {
   const reply = [
     [1, 1_700_000_000, 12_500, ["EVALSHA", "abc", "secret-user"]],
     [2, 1_700_000_001, 100, ["PING"]],
@@ -70,7 +70,7 @@ test("a slow command is named without its arguments: keys and values are users' 
   ]);
 });
 
-test("a reply of another shape is no entry", () => {
+test("a reply of another shape is skipped", () => {
   expect([slowCommands(null), slowCommands([1, [1, 2]]), latencyEvents("x"), latencyEvents([null])]).toEqual([
     [],
     [],

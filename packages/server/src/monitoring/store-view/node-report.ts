@@ -1,6 +1,6 @@
 /**
- * Reads what a Redis node tells of itself: INFO, CLUSTER NODES, SLOWLOG. Texts in, facts out. Pure.
- * Whatever a node leaves out (an older version, a command that its ACL forbids) is left out here.
+ * Parses what a Redis node reports about itself: INFO, CLUSTER NODES, SLOWLOG. Texts in, facts out. Pure.
+ * Anything that a node omits (an older version, a command forbidden by its ACL) is omitted here too.
  */
 import type { StoreNode } from "../views/store.js";
 
@@ -15,7 +15,7 @@ export function parseInfo(text: string): Info {
   return info;
 }
 
-/** The part of a node's row that INFO knows. */
+/** The fields of a node's row that come from INFO. */
 export function factsOf(info: Info): Partial<StoreNode> {
   const number = (name: string): number | undefined => {
     const value = Number(info.get(name));
@@ -36,7 +36,7 @@ export function factsOf(info: Info): Partial<StoreNode> {
   return Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined));
 }
 
-/** Of every database; none listed means that the node is empty. */
+/** Over all databases; if none is listed, the node is empty. */
 function keysOf(info: Info): number | undefined {
   if (!info.has("used_memory")) return undefined;
   let keys = 0;
@@ -51,7 +51,7 @@ interface ReplicaOfInfo {
   readonly offset: number;
 }
 
-/** The replicas that a leader knows: `slave0:ip=127.0.0.1,port=6380,state=online,offset=42,lag=0`. */
+/** A leader's replicas, from `slave0:ip=127.0.0.1,port=6380,state=online,offset=42,lag=0`. */
 export function replicasOf(info: Info): ReplicaOfInfo[] {
   const replicas: ReplicaOfInfo[] = [];
   for (const [name, value] of info) {
@@ -72,11 +72,11 @@ export interface ClusterNode {
   readonly role: StoreNode["role"];
   readonly leaderAddress?: string;
   readonly slots: readonly string[];
-  /** The others say that it is gone. */
+  /** Marked as failed by the other nodes. */
   readonly failed: boolean;
 }
 
-/** The map of a cluster, from `CLUSTER NODES`: id, ip:port@busport[,name], flags, leader's id, four numbers, slots. */
+/** The cluster topology from `CLUSTER NODES`: id, ip:port@busport[,name], flags, leader's id, four numbers, slots. */
 export function parseClusterNodes(text: string): ClusterNode[] {
   const rows = text
     .split("\n")
@@ -92,7 +92,7 @@ export function parseClusterNodes(text: string): ClusterNode[] {
         address: addressOf(row),
         role: row[2]!.includes("master") ? ("leader" as const) : ("replica" as const),
         ...(leaderAddress !== undefined && { leaderAddress }),
-        // Slots on the move stand in brackets.
+        // Migrating slots are in brackets.
         slots: row.slice(8).filter((slot) => !slot.startsWith("[")),
         failed: row[2]!.split(",").includes("fail"),
       };
@@ -101,7 +101,7 @@ export function parseClusterNodes(text: string): ClusterNode[] {
 
 const LONGEST_COMMAND = 120;
 
-/** `SLOWLOG GET`: id, when, microseconds, arguments. Of the arguments only the command's name is told: keys and values are users' data. */
+/** `SLOWLOG GET`: id, time, microseconds, arguments. Only the command's name is kept: keys and values are user data. */
 export function slowCommands(reply: unknown): NonNullable<StoreNode["slow"]> {
   if (!Array.isArray(reply)) return [];
   return reply.flatMap((entry) => {
@@ -114,7 +114,7 @@ export function slowCommands(reply: unknown): NonNullable<StoreNode["slow"]> {
   });
 }
 
-/** `LATENCY LATEST`: event, when it was last seen, that time and the worst, in ms. Empty unless the server watches latencies. */
+/** `LATENCY LATEST`: event, time of the last one, latest and worst latency in ms. Empty unless the server monitors latencies. */
 export function latencyEvents(reply: unknown): NonNullable<StoreNode["latencyEvents"]> {
   if (!Array.isArray(reply)) return [];
   return reply.flatMap((entry) => {

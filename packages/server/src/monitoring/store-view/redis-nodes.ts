@@ -1,6 +1,6 @@
 /**
- * The nodes of the Redis that counters live in: which there are, and how each is. Asked apart from the check path, on connections of
- * its own; every question has a deadline, so a node that is gone costs that and is shown as down.
+ * The nodes of the counters' Redis, and the state of each. Queried off the check path, on separate connections; every query has a deadline,
+ * so a dead node costs at most that and is shown as down.
  */
 import { parseRedisUrl, type TlsOptions } from "sluice/redis";
 import { redisClient } from "../../instance/redis-client.js";
@@ -26,16 +26,16 @@ interface NodeClient {
 
 interface RedisNodesOptions {
   readonly kind: "single" | "sentinel" | "cluster";
-  /** Where to begin: the server, the Sentinels, or some nodes of the cluster. */
+  /** Where discovery starts: the server, the Sentinels, or some of the cluster's nodes. */
   readonly seeds: readonly string[];
-  /** Sentinel's name of the master. */
+  /** The master's name in Sentinel. */
   readonly master?: string | undefined;
   readonly connect: (address: string) => NodeClient;
-  /** For each question. Default 500. */
+  /** Per query. Default 500. */
   readonly deadlineMs?: number;
 }
 
-/** A cluster has at most a thousand nodes by Redis's own advice; more are not asked. */
+/** Redis recommends at most a thousand nodes per cluster; further ones are not queried. */
 const MOST_NODES = 1_000;
 const SLOW_COMMANDS = 10;
 
@@ -56,7 +56,7 @@ export class RedisNodes {
   readonly #options: RedisNodesOptions;
   readonly #deadlineMs: number;
   readonly #clients = new Map<string, NodeClient>();
-  /** The last known addresses of the nodes. */
+  /** The nodes as last discovered. */
   #places: readonly Place[] = [];
 
   constructor(options: RedisNodesOptions) {
@@ -68,7 +68,7 @@ export class RedisNodes {
     const places = await this.#findPlaces();
     const reports = await Promise.all(places.map((place) => this.#report(place)));
     const found = new Set(places.map(({ address }) => address));
-    // Replicas of a single leader, or of Sentinel's, are known by their leader alone.
+    // Replicas of a single leader, or of Sentinel's, are known only through their leader.
     const replicas = reports.flatMap(({ node, info }) =>
       replicasOf(info)
         .filter(({ address }) => !found.has(address))
@@ -79,7 +79,7 @@ export class RedisNodes {
     return withLag(all);
   }
 
-  /** Sends one command to one node, in time. */
+  /** Sends one command to one node, with the deadline. */
   ask(address: string, command: string, ...args: (string | number)[]): Promise<unknown> {
     return inTime(this.#client(address).call(command, ...args), this.#deadlineMs);
   }
@@ -103,7 +103,7 @@ export class RedisNodes {
     const told = asked.find((places: readonly (Place | ClusterNode)[]) => places.length > 0);
     if (told !== undefined) this.#places = told.slice(0, MOST_NODES);
     if (this.#places.length > 0) return this.#places;
-    // No node returned the topology: the configured addresses stand for them.
+    // No node returned the topology: use the configured addresses.
     return seeds.map((address) => ({ address, role: "leader" }));
   }
 
@@ -116,7 +116,7 @@ export class RedisNodes {
     );
     if (!answers) return { node: { ...base, state: "down" }, info: new Map() };
     const pingMs = Math.round((performance.now() - startMs) * 100) / 100;
-    // An ACL may forbid any of these: what is allowed is shown.
+    // An ACL may forbid any of these: show what is allowed.
     const orNothing = (reply: Promise<unknown>): Promise<unknown> => reply.catch(() => undefined);
     const [text, slow, latencies] = await Promise.all([
       orNothing(this.ask(address, "INFO")),
@@ -139,7 +139,7 @@ export class RedisNodes {
     let client = this.#clients.get(address);
     if (client === undefined) {
       client = this.#options.connect(address);
-      // A node's answers show its state; an "error" event without a listener would end the process.
+      // A node's answers show its state; an unhandled "error" event would crash the process.
       client.on("error", () => undefined);
       this.#clients.set(address, client);
     }
@@ -160,7 +160,7 @@ export class RedisNodes {
 export function redisNodesOf(url: string, tls: TlsOptions): RedisNodes {
   const target = parseRedisUrl(url);
   const seeds = target.nodes.map(({ host, port }) => `${host}:${port}`);
-  /** One node, with the target's login. It connects when first asked. */
+  /** A connection to one node with the target's login. Connects on first use. */
   const connect = (address: string): NodeClient => {
     const colon = address.lastIndexOf(":");
     const node = { host: address.slice(0, colon), port: Number(address.slice(colon + 1)) };
@@ -174,7 +174,7 @@ function masterPlaces(reply: unknown): Place[] {
   return [{ address: `${reply[0]}:${reply[1]}`, role: "leader" }];
 }
 
-/** How many bytes of its leader's stream each replica has not confirmed. */
+/** How many bytes of its leader's replication stream each replica has not acknowledged. */
 function withLag(reports: readonly Report[]): StoreNode[] {
   const lags = new Map<string, number>();
   for (const { info } of reports) {

@@ -1,6 +1,6 @@
 /**
- * The answer of `GET /admin/v1/store`: the store as this instance sees it, each Redis node, and memory by rule beside what it would be
- * if every key were at its limit. Kept for a moment, so that many viewers cost one question; a failed part is left out, never waited for.
+ * `GET /admin/v1/store`: the store as this instance sees it, each Redis node, and memory by rule compared with the prediction for all keys
+ * at their limit. Cached briefly, so that many viewers cost one query; a failed part is omitted, never waited for.
  */
 import { type BlockedKey, fullRuleKeyBytes, type Rule, SluiceError } from "sluice";
 import { isCounting } from "sluice/internal";
@@ -15,11 +15,11 @@ interface StoreViewOptions {
   readonly kind: string;
   /** Absent with the memory store. */
   readonly nodes?: RedisNodes | undefined;
-  /** `--store-prefix`: other keys are not this fleet's. */
+  /** `--store-prefix`: other keys do not belong to this fleet. */
   readonly prefix?: string | undefined;
-  /** Counters held by the memory store. */
+  /** Number of counters in the memory store. */
   readonly keysInMemory?: (() => number) | undefined;
-  /** Blocked keys of the memory store. */
+  /** Blocked keys in the memory store. */
   readonly blocksInMemory?: ((rule?: string) => readonly BlockedKey[]) | undefined;
   readonly findRule: (id: string) => Rule | undefined;
   readonly outage: () => StoreView["outage"];
@@ -28,7 +28,6 @@ interface StoreViewOptions {
 
 export interface StoreWatch {
   read(): Promise<StoreView>;
-  /** The nodes alone. */
   nodes(): Promise<StoreView["nodes"]>;
   blockedKeys(rule?: string): Promise<BlockedKeysView>;
   close(): void;
@@ -87,7 +86,7 @@ function memoryOf(sample: MemorySample | undefined, findRule: (id: string) => Ru
   if (sample === undefined) return { byRule: [] };
   const byRule = Array.from(sample.byRule, ([id, { keys, bytes, keyLength }]) => {
     const rule = findRule(id);
-    // A rule that is gone leaves counters until they expire: they grow no more.
+    // A deleted rule's counters remain until they expire, and grow no more.
     const predictedFullBytes =
       rule !== undefined && isCounting(rule) ? Math.round(keys * fullRuleKeyBytes(rule, keyLength)) : (bytes ?? 0);
     return { rule: id, keys, ...(bytes !== undefined && { measuredBytes: bytes }), predictedFullBytes };

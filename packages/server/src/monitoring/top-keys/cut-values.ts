@@ -1,6 +1,6 @@
-/** Attribute values in bounded length, for tables and logs: they may be personal data, and of any length. A cut value ends in an ellipsis. */
+/** Truncates attribute values for tables and logs: they may be personal data, and of any length. A truncated value ends in an ellipsis. */
 
-/** Of the keys in tables: whole user agents, and URLs of a usual length. */
+/** For keys in tables: enough for whole user agents and typical URLs. */
 const LONGEST_KEY_VALUE = 256;
 
 export function cutValue(value: unknown, longest: number): string {
@@ -17,7 +17,7 @@ export function cutKey(
   );
 }
 
-/** Whether one of the values was cut: then they name no key. */
+/** Whether a value was truncated, so that the attributes no longer identify the key. */
 export function isCut(attributes: Readonly<Record<string, string>>): boolean {
   return Object.entries(attributes).some((pair) => pair.some((text) => text.length > LONGEST_KEY_VALUE));
 }

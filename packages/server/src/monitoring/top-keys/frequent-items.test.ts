@@ -18,7 +18,7 @@ function trueCounts(stream: readonly string[]): Map<string, number> {
   return counts;
 }
 
-test("no count is above the truth, none below it by more than the offset, and the offset is at most n / (keep + 1)", () => {
+test("counts never exceed the truth, are low by at most the offset, and the offset is at most n / (keep + 1)", () => {
   const stream = fc.array(
     fc.integer({ min: 0, max: 40 }).map((n) => `k${Math.floor((n * n) / 40)}`),
     { maxLength: 600 },
@@ -38,7 +38,7 @@ test("no count is above the truth, none below it by more than the offset, and th
   );
 });
 
-test("top lists the largest first, and bounds how often any other item was seen", () => {
+test("top lists the largest first, with a bound for all other items", () => {
   const stream = fc.array(fc.constantFrom("a", "b", "c", "d", "e", "f", "g", "h"), { maxLength: 300 });
   fc.assert(
     fc.property(stream, fc.integer({ min: 0, max: 6 }), (keys, most) => {
@@ -52,7 +52,7 @@ test("top lists the largest first, and bounds how often any other item was seen"
   );
 });
 
-test("with room for all, counts are exact", () => {
+test("counts are exact if all items fit", () => {
   const { items, offset, absent } = count(["a", "b", "a", "c", "a", "b"], 10).top(10);
   expect(items.map(([key, item]) => [key, item.count])).toEqual([
     ["a", 3],

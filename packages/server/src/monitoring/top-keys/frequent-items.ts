@@ -1,10 +1,10 @@
 /**
- * The most frequent of many items, in bounded memory, with a stated error: Space-Saving in its lazy form (Misra-Gries with a
- * table that is halved when it is full), after "Mergeable Summaries" (Agarwal and others, 2012). Pure.
+ * Heavy hitters in bounded memory with a known error: Space-Saving in its lazy form (Misra-Gries with a table that is halved when full),
+ * after "Mergeable Summaries" (Agarwal and others, 2012). Pure.
  *
- * An item that is in the table was seen at least `count` times and at most `count + offset`; one that is not, at most `absent` times.
- * A table of 2c entries is cut to c by taking the (c+1)-largest count off all of them, so that each cut takes at least c+1 times what
- * `offset` grows by: offset <= n / (c+1) after n items.
+ * An item in the table was seen at least `count` and at most `count + offset` times; an item that is not, at most `absent` times. A table
+ * of 2c entries is cut to c by subtracting the (c+1)-largest count from all of them, so each cut removes at least c+1 times what `offset`
+ * grows by: offset <= n / (c+1) after n items.
  */
 
 export interface Item {
@@ -16,12 +16,12 @@ export class FrequentItems<I extends Item> {
   #items = new Map<string, I>();
   #offset = 0;
 
-  /** `keep`: entries after a cut; twice as many before it. */
+  /** `keep`: entries after a cut; the table holds twice as many before it. */
   constructor(keep: number) {
     this.#keep = keep;
   }
 
-  /** How much a count in the table may be below the truth. */
+  /** How much a count in the table may underestimate. */
   get offset(): number {
     return this.#offset;
   }
@@ -30,7 +30,7 @@ export class FrequentItems<I extends Item> {
     return this.#items.size;
   }
 
-  /** The entry if the item is in the table: the caller adds to its count. */
+  /** The item's entry if it is in the table; the caller increments its count. */
   find(key: string): I | undefined {
     return this.#items.get(key);
   }
@@ -43,7 +43,7 @@ export class FrequentItems<I extends Item> {
   #cut(): void {
     const counts = Float64Array.from(this.#items.values(), ({ count }) => count).sort();
     const taken = counts[counts.length - this.#keep - 1]!;
-    // A new table: one from which half was deleted would be as large as before, and be walked as such.
+    // A new Map: after deleting half its entries, the old one would keep its size and iterate accordingly.
     const rest = new Map<string, I>();
     for (const [key, item] of this.#items) {
       item.count -= taken;
@@ -53,7 +53,7 @@ export class FrequentItems<I extends Item> {
     this.#offset += taken;
   }
 
-  /** The largest first, at most so many, and how often any other item may have been seen. */
+  /** The `most` largest items, largest first, and a bound for how often any other was seen. */
   top(most: number): { items: [key: string, item: I][]; offset: number; absent: number } {
     const sorted = [...this.#items].sort(([, a], [, b]) => b.count - a.count);
     const next = sorted[most];
@@ -65,7 +65,7 @@ export class FrequentItems<I extends Item> {
   }
 }
 
-/** Counts an item that has nothing but its count. */
+/** Counts an item without further data. */
 export function countOne(items: FrequentItems<Item>, key: string): void {
   const item = items.find(key);
   if (item === undefined) items.insert(key, { count: 1 });

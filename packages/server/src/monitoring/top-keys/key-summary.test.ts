@@ -4,7 +4,7 @@ import { type KeySummary, mergeSummaries, mostOf, parseSummary, spellSummary } f
 
 const keys = ["a", "b", "c", "d", "e"];
 
-/** Streams of two instances, each summed up with only its two largest keys listed. */
+/** Streams of several instances, each summarised with only its two largest keys listed. */
 const streams = fc.array(fc.array(fc.constantFrom(...keys), { maxLength: 60 }), { minLength: 1, maxLength: 4 });
 
 function trueCounts(stream: readonly string[]): Map<string, number> {
@@ -20,7 +20,7 @@ function summaryOf(stream: readonly string[], most: number): KeySummary {
   return { checks: stream.length, refused: stream.length, traffic: list, refusals: list, spend: {} };
 }
 
-test("after merging, every true count lies within its bounds, listed or absent", () => {
+test("after merging, every true count is within its bounds, listed or absent", () => {
   fc.assert(
     fc.property(streams, fc.integer({ min: 1, max: 5 }), (parts, most) => {
       const merged = mergeSummaries(
@@ -43,7 +43,7 @@ test("after merging, every true count lies within its bounds, listed or absent",
   );
 });
 
-test("the peak of a key is the highest of its parts, its refusals are added up", () => {
+test("a key's peak is the highest of its parts, its refusals are summed", () => {
   const part = (peak: number): KeySummary => {
     const list = { absent: 0, items: [{ key: "a", count: 1, error: 0, refused: 1, peak }] };
     return { checks: 1, refused: 1, traffic: list, refusals: list, spend: {} };
@@ -53,7 +53,7 @@ test("the peak of a key is the highest of its parts, its refusals are added up",
   ]);
 });
 
-test("a summary survives being spelled and parsed, attributes included", () => {
+test("a summary survives the round trip, attributes included", () => {
   const list = {
     absent: 3,
     items: [
@@ -66,7 +66,7 @@ test("a summary survives being spelled and parsed, attributes included", () => {
   expect(parseSummary(spellSummary(summary))).toEqual(summary);
   const spending: KeySummary = { ...summary, spend: { tokens: list, "euro cents": none } };
   expect(parseSummary(spellSummary(spending))).toEqual(spending);
-  // As earlier versions wrote it.
+  // In the format of older versions.
   expect(parseSummary("[20,2,[0],[0]]")).toEqual({ checks: 20, refused: 2, traffic: none, refusals: none, spend: {} });
 });
 
@@ -74,7 +74,7 @@ test.each(["", "null", "[]", "{}", "[1,2,3]"])("a damaged text is an error: %j",
   expect(() => parseSummary(text)).toThrow();
 });
 
-test("spending is merged by unit, and units that one instance alone has are kept", () => {
+test("spending is merged by unit, and units of a single instance are kept", () => {
   const part = (spend: KeySummary["spend"]): KeySummary => {
     const none = { absent: 0, items: [] };
     return { checks: 0, refused: 0, traffic: none, refusals: none, spend };

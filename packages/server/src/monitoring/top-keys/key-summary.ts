@@ -1,17 +1,17 @@
 /**
- * The summary of keys of a quarter hour or an hour, and the merge of several (of other instances, of other hours). Pure.
- * Each count lies between `count` and `count + error`; a key that is not listed was seen at most `absent` times. Merging adds all three,
- * so that what holds for the parts holds for the whole.
+ * The key summary of a quarter hour or an hour, and merging several (of other instances, of other hours). Pure.
+ * The true count is between `count` and `count + error`; a key that is not listed was seen at most `absent` times. Merging adds up all
+ * three, so the bounds hold for the merged summary too.
  */
 export interface SummaryItem {
-  /** A counter's key, without its last letter. */
+  /** The counter's key without its last letter. */
   readonly key: string;
   readonly count: number;
   readonly error: number;
-  /** Refusals while the key was listed. */
+  /** Refusals since the key was listed. */
   readonly refused: number;
   readonly peak: number;
-  /** Cut (`cut-values.ts`); only where the key holds their digest. */
+  /** Truncated (`cut-values.ts`); only if the key contains just their digest. */
   readonly attributes?: Readonly<Record<string, string>>;
 }
 
@@ -21,7 +21,7 @@ export interface KeyList {
 }
 
 export interface KeySummary {
-  /** All checks and refusals, of listed keys and others. */
+  /** All checks and refusals, of keys listed or not. */
   readonly checks: number;
   readonly refused: number;
   readonly traffic: KeyList;
@@ -30,7 +30,7 @@ export interface KeySummary {
   readonly spend: Readonly<Record<string, KeyList>>;
 }
 
-/** Of all instances together. */
+/** Over all instances. */
 const MOST_UNITS = 16;
 
 export function mergeSummaries(summaries: readonly KeySummary[], most: number): KeySummary {
@@ -67,7 +67,7 @@ function mergeLists(lists: readonly KeyList[], most: number): KeyList {
   const merged = new Map<string, SummaryItem>();
   for (const list of lists) {
     for (const item of list.items) {
-      // In every list where it is absent it may have been seen as often as `absent` says; here it is known better.
+      // In each list without the key, it may have been seen up to `absent` times; in this list its count is known better.
       const before = merged.get(item.key) ?? { ...item, count: 0, error: absent, refused: 0, peak: 0 };
       merged.set(item.key, {
         ...before,
@@ -83,12 +83,12 @@ function mergeLists(lists: readonly KeyList[], most: number): KeyList {
   return { items: sorted.slice(0, most), absent: Math.max(absent, next === undefined ? 0 : mostOf(next)) };
 }
 
-/** How often the key was seen at most. */
+/** Upper bound on how often the key was seen. */
 export function mostOf({ count, error }: SummaryItem): number {
   return count + error;
 }
 
-/** As short as a text of hundreds of keys should be; see `parseSummary`. */
+/** A compact format, as a text has hundreds of keys; see `parseSummary`. */
 export function spellSummary({ checks, refused, traffic, refusals, spend }: KeySummary): string {
   const spent = Object.entries(spend).map(([unit, list]) => [unit, spellList(list)]);
   return JSON.stringify([
@@ -110,9 +110,9 @@ function spellList({ absent, items }: KeyList): unknown[] {
   ];
 }
 
-/** Throws on what was not spelled here. */
+/** Throws if the text was not written by `spellSummary`. */
 export function parseSummary(text: string): KeySummary {
-  // Texts without spending have no fifth part; nor have those of earlier versions.
+  // The fifth part is absent without spending, and in texts of older versions.
   const [checks, refused, traffic, refusals, spent = []] = JSON.parse(text);
   const spend = (spent as [string, [number, ...SpelledItem[]]][]).map(
     ([unit, list]) => [unit, parseList(list)] as const,

@@ -1,4 +1,4 @@
-/** Periods that end while requests come, and while the shared state is away: no count is lost, none is told twice. */
+/** Periods that end while requests arrive, and while the shared state is unreachable: no count is lost, and none is reported twice. */
 import type { DecidedRequest, Decision } from "sluice";
 import { expect, test } from "vitest";
 import { MemorySharedState } from "../../instance/memory-shared-state.js";
@@ -11,7 +11,7 @@ import { TopKeys } from "./top-keys.js";
 const QUARTER_MS = 15 * 60_000;
 const DAY_MS = 86_400_000;
 
-/** A shared state that can be away, and that calls a listener before each write. */
+/** A shared state that can be unreachable, and calls a listener before each write. */
 class Moody implements SharedState {
   readonly #inner: SharedState;
   isAway = false;
@@ -58,7 +58,7 @@ async function setUp(nowMs: number) {
     );
     logged.push({ atMs: nowMs });
   };
-  /** How many checks each period's text tells, by the period's start after the test's. */
+  /** The number of checks in each period's text, by the period's start relative to the test's. */
   const told = async (kind: "quarter" | "hour"): Promise<Record<number, number>> => {
     const prefix = `top-keys:${kind}:`;
     const found: Record<number, number> = {};
@@ -71,7 +71,7 @@ async function setUp(nowMs: number) {
   return { shared, texts, add, told, refusalsTold };
 }
 
-test("what is counted while an ended quarter is being written belongs to the next one", async () => {
+test("counts made while an ended quarter is being written belong to the next one", async () => {
   const { shared, texts, add, told, refusalsTold } = await setUp(DAY_MS);
   add();
   add();
@@ -80,7 +80,7 @@ test("what is counted while an ended quarter is being written belongs to the nex
   shared.beforeWrite = () => {};
   await texts.writeQuarter();
   await texts.writeHour();
-  // Two before it ended; one for each of its two writes.
+  // Two before the quarter ended; one for each of its two writes.
   expect(await told("quarter")).toEqual({ 0: 2, 1: 2 });
   expect(await told("hour")).toEqual({ 0: 4 });
   expect((await refusalsTold()).sort()).toEqual([2, 2]);
@@ -98,7 +98,7 @@ test("an hour ends with its last quarter", async () => {
   expect(await told("hour")).toEqual({ 0: 4, 4: 1 });
 });
 
-test("quarters that ended while the shared state was away are written when it is back, each under its own time", async () => {
+test("quarters that ended while the shared state was unreachable are written later, each under its own time", async () => {
   const { shared, texts, add, told, refusalsTold } = await setUp(DAY_MS);
   add();
   shared.isAway = true;
@@ -114,7 +114,7 @@ test("quarters that ended while the shared state was away are written when it is
   expect((await refusalsTold()).sort()).toEqual([1, 1, 2]);
 });
 
-test("of a long outage, the periods that readers still look at are kept, and no more", async () => {
+test("in a long outage, only the periods that readers still use are kept", async () => {
   const { shared, texts, add, told } = await setUp(DAY_MS);
   shared.isAway = true;
   for (let quarter = 1; quarter <= 100; quarter++) {
@@ -128,7 +128,7 @@ test("of a long outage, the periods that readers still look at are kept, and no 
   expect(await told("hour")).toEqual({ 92: 4, 96: 4 });
 });
 
-test("a clock that steps back over the end of a period loses nothing of it", async () => {
+test("a clock that steps back across the end of a period loses no counts", async () => {
   const { texts, add, told, refusalsTold } = await setUp(DAY_MS);
   for (const atMs of [0, 4 * QUARTER_MS, 4 * QUARTER_MS - 20, 4 * QUARTER_MS, 4 * QUARTER_MS - 10, 4 * QUARTER_MS]) {
     await texts.turn(DAY_MS + atMs);

@@ -1,7 +1,7 @@
 /**
- * Writes this instance's top keys and refusals into the shared state: a text for each quarter hour and each hour.
- * A period ends in one turn: what is counted while its texts are being written belongs to the next one. Texts of ended periods that could
- * not be written wait, a bounded number, and go first.
+ * Writes this instance's top keys and refusals to the shared state: one text per quarter hour and per hour.
+ * A period ends within a single turn: whatever is counted while its texts are being written belongs to the next one. Texts of ended periods
+ * that could not be written are queued (bounded) and go first.
  */
 import { InstanceText } from "../../instance/instance-text.js";
 import type { SharedState } from "../../instance/shared-state.js";
@@ -12,7 +12,7 @@ import { periods } from "./read-top-keys.js";
 import type { TopKeys } from "./top-keys.js";
 
 const REFUSALS_KEEP_MS = 6 * 3_600_000;
-/** As long as their readers look back: two hours of quarters, each of keys and of refusals, and the hours. */
+/** As long as readers look back: two hours of quarters, each with keys and refusals, and the hours. */
 const MOST_WAITING = 18;
 
 interface KeyTextsOptions {
@@ -35,7 +35,7 @@ export class KeyTexts {
   #hourText: InstanceText;
   #refusalsText: InstanceText;
   readonly #waiting: Waiting[] = [];
-  /** How often the clock went back into an earlier period, whose texts are written already. */
+  /** How often the clock stepped back into an earlier period, whose texts are already written. */
   #stepsBack = 0;
 
   constructor(options: KeyTextsOptions, nowMs: number) {
@@ -46,7 +46,7 @@ export class KeyTexts {
     this.#refusalsText = this.#newRefusalsText();
   }
 
-  /** Ends the quarter if it is over, and writes what waits. Rejects, as the others do, where the shared state cannot be reached. */
+  /** Ends the quarter if it is over, and writes the queue. Rejects, like the others, if the shared state is unreachable. */
   async turn(nowMs: number): Promise<void> {
     if (startOf("hour", nowMs) !== startOf("hour", this.#periodMs)) this.#endQuarter(nowMs);
     for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
@@ -98,7 +98,7 @@ export class KeyTexts {
     return this.#newText(`${periods[window].prefix}${startOf(window, this.#periodMs)}`);
   }
 
-  /** Readers take all texts of a period, so a period that comes again has a text beside its first one, and does not replace it. */
+  /** Readers merge all texts of a period, so a period that recurs gets a second text instead of overwriting its first. */
   #newText(name: string): InstanceText {
     const { shared, instance } = this.#options;
     return new InstanceText(shared, `${name}:${instance}${this.#stepsBack === 0 ? "" : `~${this.#stepsBack}`}`);

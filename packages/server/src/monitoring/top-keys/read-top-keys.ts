@@ -1,7 +1,7 @@
 /**
- * The top keys of the last hour or day, of all instances: their shared texts, merged.
- * A merge is kept for a few seconds: a dashboard on many screens must not have it done again for each.
- * Where those cannot be read, this instance tells its own, of the period that lasts.
+ * The top keys of the last hour or day over all instances, merged from their shared texts.
+ * Merged results are cached for a few seconds, so that a dashboard on many screens does not merge once per screen.
+ * If the shared texts are unreachable, uses this instance's own counts of the current period.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { readCounterKey } from "sluice";
@@ -22,38 +22,38 @@ import type { TopKeys } from "./top-keys.js";
 export interface TopKeysQuery {
   readonly window: StatsWindow;
   readonly by: "traffic" | "refusals" | "spend";
-  /** With `spend`: which; default the first that anything was spent of. */
+  /** Which unit, with `spend`; default: the first with spending. */
   readonly unit?: string | undefined;
   readonly rule?: string | undefined;
-  /** A part of a key attribute's value, in any case. */
+  /** Part of a key attribute's value, case-insensitive. */
   readonly search?: string | undefined;
   readonly limit: number;
-  /** Keys before the first that is wanted. */
+  /** Number of keys to skip (pagination). */
   readonly offset?: number | undefined;
   /** One entry for all rules that count by the same attributes. */
   readonly group?: "client" | undefined;
-  /** Instead of the window: whole periods of a range. */
+  /** Instead of a window: the whole periods of a range. */
   readonly fromMs?: number | undefined;
   readonly toMs?: number | undefined;
 }
 
-/** A window is made of whole periods: the last hour is four quarters that are over and the one that is not. */
+/** A window consists of whole periods: the last hour is four ended quarters plus the current one. */
 export const periods = {
   hour: { prefix: "top-keys:quarter:", lengthMs: 15 * 60_000, reachMs: 60 * 60_000, keepMs: 2 * 60 * 60_000 },
   // Two days, so that a day can be compared with the one before.
   day: { prefix: "top-keys:hour:", lengthMs: 60 * 60_000, reachMs: 24 * 60 * 60_000, keepMs: 48 * 60 * 60_000 },
 } as const satisfies Record<StatsWindow, unknown>;
 
-/** The finest periods that are kept of a time that begins then. */
+/** The finest periods still retained for a range that starts at `fromMs`. */
 export function periodsOf(fromMs: number, nowMs: number): (typeof periods)[StatsWindow] {
   return fromMs >= nowMs - periods.hour.keepMs ? periods.hour : periods.day;
 }
 
-/** In a counter's key a "#" stands before a digest, and nowhere else. */
+/** In a counter's key "#" occurs only before a digest. */
 const DIGEST = /#[\w-]+/;
 const KEPT_FOR_MS = 3_000;
 const MERGED = 2_000;
-/** Ranges that are kept merged at once. */
+/** Merged ranges cached at once. */
 const MOST_SPANS = 8;
 const PARTS_AT_ONCE = 16;
 
@@ -106,7 +106,7 @@ export class TopKeysReader {
     const summary = this.#merge(span);
     this.#merged.set(name, { atMs: Date.now(), summary });
     if (this.#merged.size > MOST_SPANS) this.#merged.delete(this.#merged.keys().next().value!);
-    // A failure rejects for its waiters, and is not cached.
+    // A failure rejects for all waiters, and is not cached.
     summary.catch(() => this.#merged.delete(name));
     return summary;
   }
@@ -116,7 +116,7 @@ export class TopKeysReader {
     let merged = mergeSummaries([], MERGED);
     let parts: KeySummary[] = [];
     for (const [name, text] of texts) {
-      // The name goes on with the period's start.
+      // The name continues with the period's start.
       const startMs = Number.parseInt(name.slice(prefix.length), 10);
       if (startMs <= (sinceMs ?? windowStart(prefix)) || startMs >= untilMs) continue;
       parts.push(parseSummary(text));
@@ -132,7 +132,7 @@ export class TopKeysReader {
 
 interface Span {
   readonly prefix: string;
-  /** Texts of periods that begin after this; absent: of the window that ends now. */
+  /** Texts of periods that start after this; absent: the window that ends now. */
   readonly sinceMs?: number;
   readonly untilMs?: number;
 }
@@ -140,7 +140,7 @@ interface Span {
 function spanOf({ window, fromMs, toMs }: TopKeysQuery): Span {
   if (fromMs === undefined) return { prefix: periods[window].prefix };
   const { prefix, lengthMs } = periodsOf(fromMs, Date.now());
-  // Whole periods: the one that `from` lies in is among them.
+  // Whole periods, including the one that contains `from`.
   return { prefix, sinceMs: fromMs - lengthMs, ...(toMs !== undefined && { untilMs: toMs }) };
 }
 
@@ -154,7 +154,7 @@ interface FoundKey {
   readonly error: number;
 }
 
-/** Keys with the same attributes, under whatever rules, are one client. Errors add up. */
+/** Keys with the same attributes under different rules are one client. Errors add up. */
 function byClient(found: readonly FoundKey[], by: TopKeysQuery["by"]): FoundKey[] {
   const clients = new Map<string, FoundKey>();
   for (const { key, error } of found) {
@@ -183,17 +183,17 @@ function byClient(found: readonly FoundKey[], by: TopKeysQuery["by"]): FoundKey[
   return [...clients.values()].sort((a, b) => size(b) - size(a));
 }
 
-/** Of a unit that nothing was spent of: none. */
+/** Empty for a unit without spending. */
 function spentOf({ spend }: KeySummary, unit: string | undefined): KeyList {
   return unit !== undefined && Object.hasOwn(spend, unit) ? spend[unit]! : { absent: 0, items: [] };
 }
 
-/** The count that orders the list is never below the truth; the other one is the best estimate. */
+/** The count that sorts the list is an upper bound; the other one is the best estimate. */
 function numbersOf(item: SummaryItem, other: SummaryItem | undefined, by: TopKeysQuery["by"]) {
   const most = mostOf(item);
   const peakUtilisation = Math.min(1, Math.max(item.peak, other?.peak ?? 0));
   if (by === "spend") {
-    // Checks of the key as far as the table of traffic has it.
+    // The key's checks, if the traffic table lists it.
     const count = other === undefined ? 0 : mostOf(other);
     return { count, refused: other?.refused ?? 0, peakUtilisation, spent: most };
   }

@@ -1,11 +1,11 @@
-/** The sketch against exact counts: its bound, its merge, on skewed and on even streams. */
+/** The sketch compared with exact counts: its bound, its merge, on skewed and on even streams. */
 import type { DecidedRequest, Decision } from "sluice";
 import { expect, test } from "vitest";
 import { FrequentItems } from "./frequent-items.js";
 import { type KeySummary, mergeSummaries, mostOf, parseSummary, spellSummary } from "./key-summary.js";
 import { TopKeys } from "./top-keys.js";
 
-/** Deterministic: a failure can be looked at. */
+/** Deterministic, so that failures can be reproduced. */
 function random(seed: number): () => number {
   let state = seed;
   return () => {
@@ -14,7 +14,7 @@ function random(seed: number): () => number {
   };
 }
 
-/** Ranks from 1, by Zipf's law with exponent s, over so many keys. */
+/** Zipf-distributed ranks from 1 to `keys`, with exponent s. */
 function zipf({ keys, s, seed }: { keys: number; s: number; seed: number }): () => number {
   const cumulative = new Float64Array(keys);
   let sum = 0;
@@ -44,7 +44,7 @@ const streams = {
 const LENGTH = 300_000;
 
 test.each(Object.entries(streams))(
-  "%s: every count lies within the stated error, and the table is bounded",
+  "%s: every count is within the stated error, and the table is bounded",
   (_, draw) => {
     const keep = 1_000;
     const items = new FrequentItems<{ count: number }>(keep);
@@ -128,7 +128,7 @@ test("on a skewed stream the ten most frequent keys are found, in order", () => 
   expect(Math.max(...errors)).toBeLessThan(0.05);
 });
 
-test("values that a key holds only the digest of are kept shortened, those of the rule's key alone", () => {
+test("values of which a key holds only the digest are kept truncated, and only those of the rule's key", () => {
   const topKeys = new TopKeys(() => ["user"]);
   const [decision] = decisionOf("", true);
   const attributes = { user: "u".repeat(5_000), secret: "not a part of the key" };

@@ -1,7 +1,8 @@
 /**
- * Which keys come most, and which are refused most: a quarter hour at a time, on the path of every check.
- * In: checks with their counters' keys. Out: a text for each quarter and hour, that the history keeps and `read-top-keys.ts` merges.
- * A counter's key serves as the item: it exists already, and readers parse rule and attributes from it.
+ * The most frequent and the most refused keys: a quarter hour at a time, on the path of every check.
+ * In: checks with their counters' keys. Out: a summary per quarter hour and hour, published by `key-texts.ts` and merged by
+ * `read-top-keys.ts`.
+ * A counter's key serves as the item: it exists already, and readers can parse rule and attributes from it.
  */
 import type { DecidedRequest, Decision } from "sluice";
 import type { KeySpend } from "../spend/key-spend.js";
@@ -9,9 +10,12 @@ import { cutKey } from "./cut-values.js";
 import { FrequentItems, type Item } from "./frequent-items.js";
 import { type KeyList, type KeySummary, mergeSummaries } from "./key-summary.js";
 
-/** Counts of traffic or refusals are at most n / 1001 too high, n being all checks or refusals of the instance in that quarter hour. */
+/**
+ * Overestimates traffic and refusal counts by at most n / 1001, where n is the instance's number of checks or refusals in that quarter
+ * hour.
+ */
 const TABLE = 1_000;
-/** How many of them a text holds. */
+/** How many of them are published. */
 const KEPT_OF_QUARTER = 500;
 const KEPT_OF_HOUR = 300;
 
@@ -19,19 +23,19 @@ interface KeyItem extends Item {
   refused: number;
   /** Highest share of the limit in use. */
   peak: number;
-  /** Cut attributes, where the key holds only their digest. */
+  /** Truncated attributes, if the key contains only their digest. */
   attributes: Record<string, string> | undefined;
 }
 
 export class TopKeys {
-  /** The attributes that a rule counts by. */
+  /** A rule's key attributes. */
   readonly #keyAttributes: (rule: string) => readonly string[];
   #traffic = new FrequentItems<KeyItem>(TABLE);
   #refusals = new FrequentItems<KeyItem>(TABLE);
   readonly #spend: Pick<KeySpend, "quarter" | "endQuarter"> | undefined;
   #checks = 0;
   #refused = 0;
-  /** The hour's quarters that are over, merged. */
+  /** The hour's ended quarters, merged. */
   #hourBefore: KeySummary | undefined;
 
   constructor(keyAttributes: (rule: string) => readonly string[], spend?: Pick<KeySpend, "quarter" | "endQuarter">) {
@@ -70,13 +74,13 @@ export class TopKeys {
     }
   }
 
-  /** Only where the key cannot tell: a "#" stands before a digest, and nowhere else. */
+  /** Only if the key does not contain the values: "#" occurs only before a digest. */
   #attributesOf(key: string, rule: string, { attributes }: DecidedRequest): KeyItem["attributes"] {
     if (!key.includes("#")) return undefined;
     return cutKey(this.#keyAttributes(rule), attributes);
   }
 
-  /** The quarter so far. */
+  /** The quarter hour so far. */
   quarter(): KeySummary {
     return {
       checks: this.#checks,
@@ -107,7 +111,7 @@ function listOf(items: FrequentItems<KeyItem>, most: number): KeyList {
   const { items: found, offset, absent } = items.top(most);
   return {
     absent,
-    // Without the letter of the stored form at its end: a key goes on when its rule's algorithm changes.
+    // Drop the last letter, which encodes the stored form: the key stays the same if its rule's algorithm changes.
     items: found.map(([key, { count, refused, peak, attributes }]) => ({
       key: key.slice(0, -1),
       count,

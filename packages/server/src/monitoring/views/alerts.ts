@@ -1,4 +1,4 @@
-/** Alerts, and the events that charts mark. */
+/** Alerts, and the events marked in charts. */
 import type { Scope } from "./time.js";
 
 export type AlertKind =
@@ -13,38 +13,38 @@ export type AlertKind =
 export interface AlertView {
   readonly id: string;
   readonly kind: AlertKind;
-  /** Absent where the alert is about all of them, or the store. */
+  /** Absent if the alert is about all rules, or the store. */
   readonly rule?: string;
   readonly state: "firing" | "resolved";
   readonly severity: "warning" | "critical";
-  /** One sentence with the figures that led to it. */
+  /** One sentence with the underlying figures. */
   readonly summary: string;
   readonly startedAtMs: number;
   readonly endedAtMs?: number;
-  /** The observed and the expected figure. */
+  /** Observed and expected value. */
   readonly value?: number;
   readonly expected?: number;
-  /** Of `threshold`: the condition of the alert policy. */
+  /** For `threshold`: the condition in the alert policy. */
   readonly condition?: string;
   readonly acknowledged?: { readonly by: string; readonly atMs: number; readonly note?: string };
-  /** Of a firing alert: held back until then. */
+  /** For a firing alert: suppressed until then. */
   readonly silencedUntilMs?: number;
 }
 
 /** `GET /admin/v1/alerts`: firing ones first, then newest first; resolved ones are kept for eight days, at most 500. */
 export interface AlertsView {
   readonly atMs: number;
-  /** `instance`: only what this instance has seen itself; those that are kept in the history cannot be read. */
+  /** `instance`: only what this instance has seen itself; stored alerts cannot be read. */
   readonly scope: Scope;
   readonly alerts: readonly AlertView[];
-  /** Where alerts are sent to, without secrets, and how that went. */
+  /** Where alerts are sent, without secrets, and the delivery state. */
   readonly webhooks: readonly {
     readonly url: string;
     readonly format: "json" | "slack";
     readonly lastSentAtMs?: number;
     readonly lastError?: string;
   }[];
-  /** Those of the alert policy. */
+  /** The alert policy's receivers. */
   readonly receivers: readonly {
     readonly id: string;
     readonly type: string;
@@ -53,11 +53,11 @@ export interface AlertsView {
   }[];
 }
 
-/** `GET /admin/v1/timeline?from=TIME&to=TIME&rule=ID`: what happened in a range, for the markers of charts. */
+/** `GET /admin/v1/timeline?from=TIME&to=TIME&rule=ID`: the events of a range, for chart markers. */
 export interface TimelineView {
-  /** Oldest first, at most 200: the newest of more. */
+  /** Oldest first; if there are more than 200, the newest. */
   readonly events: readonly TimelineEvent[];
-  /** False where there may be more than are listed. */
+  /** False if the list may be truncated. */
   readonly complete: boolean;
 }
 
@@ -67,7 +67,7 @@ export type TimelineEvent =
       readonly atMs: number;
       readonly version: number;
       readonly author: string;
-      /** The reason that was given, else what changed. */
+      /** The reason given, otherwise what changed. */
       readonly text: string;
     }
   | { readonly kind: "alert"; readonly atMs: number; readonly alert: string; readonly text: string };

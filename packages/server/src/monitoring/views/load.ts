@@ -1,15 +1,15 @@
-/** Load shedding, limits that move, and requests that wait for a turn. */
+/** Load shedding, adaptive limits, and requests waiting for a turn. */
 import type { StatsPoint } from "./stats.js";
 import type { Scope, Series, StatsSpan } from "./time.js";
 
 /**
- * `GET /admin/v1/load?window=live|hour|day&rule=ID`: rules that shed load, whose limits move, or under which requests wait.
- * Of each kind at most 100 rules, in the rules' order.
+ * `GET /admin/v1/load?window=live|hour|day&rule=ID`: rules that shed load, adapt their limits, or make requests wait. At most 100 rules of
+ * each kind, in rule order.
  */
 export interface LoadView {
   readonly atMs: number;
   readonly window: StatsSpan;
-  /** `instance`: series and present figures are those of the instance that answers. */
+  /** `instance`: series and current figures are those of the responding instance. */
   readonly scope: Scope;
   readonly stepMs: number;
   readonly instances: number;
@@ -18,23 +18,23 @@ export interface LoadView {
   readonly shedding: readonly SheddingView[];
   readonly adaptive: readonly AdaptiveView[];
   readonly waiting: readonly WaitingView[];
-  /** Keys whose requests wait now, in the service's processes; the most requests first, at most 100. */
+  /** Keys with requests waiting now, in the service's processes; most requests first, at most 100. */
   readonly waitingKeys: readonly WaitingKeyView[];
-  /** Whether there are more of them. */
+  /** Whether there are further keys. */
   readonly moreKeys: boolean;
 }
 
-/** A load-shedding rule. Utilisation is 0 to 1, and above where places are taken beyond the limit. */
+/** A load-shedding rule. Utilisation is 0 to 1, and above if more places are taken than the limit. */
 export interface SheddingView {
   readonly rule: string;
   readonly mode: "enforce" | "shadow";
   readonly signals: readonly string[];
   readonly isEstimated: boolean;
-  /** Absent before the first request, or where no instance reports. */
+  /** Absent before the first request, or if no instance reports. */
   readonly now?: {
-    /** Of the busiest instance; a signal that is not known is absent. */
+    /** The busiest instance's; an unknown signal is absent. */
     readonly utilisation: Readonly<Record<string, number>>;
-    /** Places and requests in flight of all instances; absent without the signal `inflight`. */
+    /** Places and requests in flight over all instances; absent without the signal `inflight`. */
     readonly places?: number;
     readonly inFlight?: number;
   };
@@ -47,12 +47,12 @@ export interface SheddingView {
 
 export interface SheddingClassView {
   readonly name: string;
-  /** The utilisation at which it is shed. */
+  /** The utilisation from which it is shed. */
   readonly threshold: number;
   /** Sums over the window. */
   readonly passed: number;
   readonly shed: number;
-  /** By step; rates need the steps' `coveredMs`. */
+  /** Per step; for rates divide by the steps' `coveredMs`. */
   readonly passedBy: Series;
   readonly shedBy: Series;
 }
@@ -69,9 +69,9 @@ export interface AdaptiveView {
   readonly target: number;
   readonly now?: {
     readonly limit: number;
-    /** Absent where none is known. */
+    /** Absent if unknown. */
     readonly utilisation?: number;
-    /** The instance that moves the limit; absent where none does (the store is away). */
+    /** The instance that adapts the limit; absent if none does (the store is down). */
     readonly leader?: string;
   };
   readonly limit: Series;
@@ -84,10 +84,10 @@ export interface LimitMoveView {
   readonly atMs: number;
   readonly from: number;
   readonly to: number;
-  /** Absent where none was known: the limit goes back to the rule's own. */
+  /** Absent if unknown: the limit returns to the rule's own. */
   readonly utilisation?: number;
   readonly instance: string;
-  /** Moved for that instance alone, while the store was away. */
+  /** Applied to that instance only, while the store was down. */
   readonly alone: boolean;
 }
 
@@ -96,9 +96,9 @@ export interface WaitingView {
   readonly rule: string;
   readonly mode: "enforce" | "shadow";
   readonly maxWait: string;
-  /** Requests that wait now in the service's processes. */
+  /** Requests waiting now in the service's processes. */
   readonly now: number;
-  /** Turns that were booked in the window, and their mean wait. */
+  /** Turns booked in the window, and their mean wait. */
   readonly turns: number;
   readonly meanWaitMs?: number;
   /** Mean number of waiting requests, turns booked, and their mean wait, by step. */
@@ -109,10 +109,10 @@ export interface WaitingView {
 
 export interface WaitingKeyView {
   readonly rule: string;
-  /** Absent where they are so long that only their digest is kept. */
+  /** Absent if the values are so long that only their digest is stored. */
   readonly attributes?: Readonly<Record<string, string>>;
   readonly waiting: number;
-  /** How long the first of them has waited, and until the last of their turns comes. */
+  /** How long the first one has waited, and the time until the last turn. */
   readonly longestMs: number;
   readonly lastTurnMs: number;
 }

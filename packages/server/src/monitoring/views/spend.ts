@@ -1,8 +1,8 @@
-/** Units that were spent: by rule, by estimate and by model. */
+/** Units spent: by rule, by estimate and by model. */
 import type { StatsPoint } from "./stats.js";
 import type { Scope, Series, StatsSpan } from "./time.js";
 
-/** `GET /admin/v1/spend?window=hour|day&rule=ID`: what rules with a `unit` counted, and what calls to models used. */
+/** `GET /admin/v1/spend?window=hour|day&rule=ID`: counts of rules with a `unit`, and usage of language models. */
 export interface SpendView {
   readonly atMs: number;
   readonly window: StatsSpan;
@@ -12,7 +12,7 @@ export interface SpendView {
   readonly steps: readonly Pick<StatsPoint, "atMs" | "coveredMs" | "scope">[];
   /** Rules with a unit or an estimate, at most 100. */
   readonly rules: readonly SpendRuleView[];
-  /** The most tokens first; empty without the LLM gateway. */
+  /** Most tokens first; empty without the LLM gateway. */
   readonly models: readonly ModelView[];
   /** The price table, if the service has one. */
   readonly prices?: readonly ModelPrice[];
@@ -21,36 +21,36 @@ export interface SpendView {
 export interface SpendRuleView {
   readonly rule: string;
   readonly mode: "enforce" | "shadow";
-  /** `requests` where the rule names none. */
+  /** `requests` if the rule declares none. */
   readonly unit: string;
-  /** Units that were spent in the window: charged at once, or settled; absent for a rule without a unit. */
+  /** Units spent in the window: charged directly, or settled; absent for a rule without a unit. */
   readonly spent?: number;
   readonly spentBy?: Series;
-  /** Of a rule with `estimate`. */
+  /** For a rule with `estimate`. */
   readonly estimate?: EstimateView;
 }
 
-/** Units in the window, by step, and what was learned. */
+/** Units in the window, per step, and the learned estimates. */
 export interface EstimateView {
   readonly held: number;
   readonly settled: number;
-  /** Settled beyond what was held. */
+  /** Settled beyond the held amount. */
   readonly overrun: number;
   readonly heldBy: Series;
   readonly settledBy: Series;
   readonly overrunBy: Series;
-  /** Of one rule alone (`?rule=`), where the store answers; the rule's own keys first, then those of overrides. */
+  /** Only for a single rule (`?rule=`), and if the store answers; the rule's own keys first, then those of overrides. */
   readonly learned?: readonly LearnedView[];
 }
 
 export interface LearnedView {
-  /** "" for the rule's keys; else a digest of what the override matches. */
+  /** "" for the rule's keys; otherwise a digest of the override's match. */
   readonly keyClass: string;
-  /** How many settled costs it rests on. */
+  /** Number of settled costs that it is based on. */
   readonly requests: number;
   readonly quantile: number;
   readonly default: number;
-  /** Absent while too little is known: `default` is held then. */
+  /** Absent while there is too little data: `default` is held then. */
   readonly learned?: number;
   readonly p50?: number;
   readonly p90?: number;
@@ -58,7 +58,7 @@ export interface LearnedView {
 }
 
 export interface ModelView {
-  /** As the price table lists it, else as calls named it; `(other)` for the rest. */
+  /** As in the price table, otherwise as in calls; `(other)` for the rest. */
   readonly model: string;
   readonly calls: number;
   readonly promptTokens: number;
@@ -74,4 +74,5 @@ export interface ModelPrice {
   readonly prompt: number;
   readonly completion: number;
   readonly cachedPrompt: number;
+  readonly cacheWrite: number;
 }

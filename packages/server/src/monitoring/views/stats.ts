@@ -1,19 +1,24 @@
-/** Requests and checks: of a window or a range, and of the second that just ended. */
+/** Requests and checks: of a window or range, and of the latest complete second. */
 import type { Scope, StatsSpan } from "./time.js";
 
 /** The store does not answer this instance. */
 export interface OutageView {
   readonly sinceMs: number;
-  /** A few words for people: "Redis does not accept the password". */
+  /** A short explanation for people: "Redis does not accept the password". */
   readonly cause: string;
+  /** The store answers most calls, or answered the last probe: some calls were late or failed, and failure policies answered those. */
+  readonly partial: boolean;
 }
 
 /** One step of a series. Checks for a rule, requests in total. */
 export interface StatsPoint {
   readonly atMs: number;
-  /** How much of the step was counted: less than its length while it lasts, or where the history was away for a part. 0: nothing is known of it, and its counts mean nothing. */
+  /**
+   * Coverage of the step: less than its length while it is in progress, or if the history was partly unavailable. 0: nothing is known, and
+   * its counts mean nothing.
+   */
   readonly coveredMs: number;
-  /** `instance`: the history has nothing of this step, and this instance tells what it counted alone. */
+  /** `instance`: the history lacks this step, so these are this instance's own counts. */
   readonly scope: Scope;
   readonly allowed: number;
   readonly refused: number;
@@ -40,17 +45,17 @@ export interface RuleStats {
   readonly candidateRefused: number;
   /** refused / (allowed + refused); 0 without traffic. */
   readonly violationRate: number;
-  /** Checks by the share of the limit that was used after them, in ten steps from "below 10 %" to "90 % and more". */
+  /** Checks by the share of the limit in use after them, in ten buckets from "below 10 %" to "90 % and more". */
   readonly utilisation: readonly number[];
-  /** Absent unless one rule was asked for (`?rule=`). */
+  /** Only for a single rule (`?rule=`). */
   readonly points?: readonly StatsPoint[];
   /** Absent unless the rule has a candidate. */
   readonly comparison?: ComparisonView;
 }
 
-/** The candidate beside the live rule, on the same requests: those since both have the form that they have now. */
+/** The candidate compared with the live rule on the same requests, since both have their current form. */
 export interface ComparisonView {
-  /** The first step with requests; absent where there were none. */
+  /** The first step with requests; absent if there were none. */
   readonly sinceMs?: number;
   readonly bothAllowed: number;
   readonly bothRefused: number;
@@ -72,21 +77,23 @@ export interface StatsView {
     readonly refused: number;
     readonly shadowRefused: number;
     readonly degraded: number;
-    /** Requests that met no rule, and passed for that. */
+    /** Requests that matched no rule, and passed for that reason. */
     readonly unmatched: number;
     readonly latency: Latency;
-    /** One for each step of the window, also where nothing came. */
+    /** One per step of the window, even without traffic. */
     readonly points: readonly (StatsPoint & Latency)[];
   };
   /** Rules with traffic in the window, most checks first, at most 1000. */
   readonly rules: readonly RuleStats[];
 }
 
-/** One event `live` of `GET /admin/v1/stats/stream` each second: the second that ended two seconds before, when all have reported. */
+/**
+ * The event `live` of `GET /admin/v1/stats/stream`, once a second: the second that ended two seconds ago, when all instances have reported.
+ */
 export interface LiveView {
   readonly atMs: number;
   readonly scope: Scope;
-  /** With the scope `instance`: this one. */
+  /** With scope `instance`: 1, the responding one. */
   readonly instances: number;
   readonly rulesVersion: number;
   readonly allowedPerSecond: number;
@@ -95,15 +102,15 @@ export interface LiveView {
   readonly degradedPerSecond: number;
   readonly unmatchedPerSecond: number;
   readonly latency: Latency;
-  /** Share of time in which the busiest event loop of the instances worked. */
+  /** The busiest event loop's utilisation over all instances. */
   readonly eventLoopUtilisation: number;
   readonly store: {
     readonly kind: string;
     /** Whether it answers all instances. */
     readonly state: "up" | "degraded";
-    /** How many it does not answer. */
+    /** The number of instances that it does not answer. */
     readonly degradedInstances: number;
-    /** Present where it does not answer the instance that tells this. */
+    /** Set if it does not answer the responding instance. */
     readonly outage?: OutageView;
   };
   /** The busiest rules of that second, at most 20. */

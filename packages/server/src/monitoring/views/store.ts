@@ -1,4 +1,4 @@
-/** The store: its nodes, its memory, and how it answers. */
+/** The store: its nodes, its memory, and its calls. */
 import type { Latency, OutageView } from "./stats.js";
 
 /** `GET /admin/v1/store` */
@@ -17,14 +17,14 @@ export interface StoreView {
   };
   /** Counters in this process; the memory store only. */
   readonly keysInMemory?: number;
-  /** One for each Redis node; none with the memory store. */
+  /** One per Redis node; empty with the memory store. */
   readonly nodes: readonly StoreNode[];
   readonly memory: {
-    /** Bytes that the counters use, sampled; absent where it cannot be known. */
+    /** Bytes used by the counters, sampled; absent if unknown. */
     readonly measuredBytes?: number;
-    /** If every key that is there were at its limit, from the memory model; absent where the keys cannot be known. */
+    /** The memory model's prediction if every existing key were at its limit; absent if the keys are unknown. */
     readonly predictedFullBytes?: number;
-    /** Keys that were looked at, and keys there are: equal if all were looked at. */
+    /** Keys sampled, and total keys: equal if all were sampled. */
     readonly sample?: { readonly keys: number; readonly ofKeys: number };
     readonly byRule: readonly {
       readonly rule: string;
@@ -41,7 +41,7 @@ export interface StoreNode {
   readonly state: "up" | "down";
   readonly version?: string;
   readonly leaderAddress?: string;
-  /** Spelled ranges, "0-5460"; a cluster's leaders only. */
+  /** As ranges, "0-5460"; only for a cluster's leaders. */
   readonly slots?: readonly string[];
   readonly usedBytes?: number;
   readonly maxBytes?: number;
@@ -54,7 +54,7 @@ export interface StoreNode {
   readonly pingMs?: number;
   /** Newest first, at most ten. */
   readonly slow?: readonly { readonly atMs: number; readonly tookMs: number; readonly command: string }[];
-  /** The reply of `LATENCY LATEST`; empty unless the server watches latencies (`latency-monitor-threshold`). */
+  /** The reply of `LATENCY LATEST`; empty unless the server monitors latencies (`latency-monitor-threshold`). */
   readonly latencyEvents?: readonly {
     readonly event: string;
     readonly atMs: number;

@@ -1,6 +1,6 @@
 /**
- * Buckets of several Envoys, played after Envoy 1.40's client, in virtual time: late messages, reports that cross them, expired and lost
- * assignments, beside checks of the same counter.
+ * Quota buckets of several Envoys, modelled on Envoy 1.40's client, in virtual time: delayed messages, reports that cross them, expired and
+ * lost assignments, alongside checks of the same counter.
  */
 import { createLimiter, type Rule } from "sluice";
 import { outsideUnits } from "sluice/internal";
@@ -34,7 +34,7 @@ function world(...rules: Rule[]) {
   return { clock, limiter, bucket };
 }
 
-/** As `global_client_impl.cc` has it. */
+/** Modelled on `global_client_impl.cc`. */
 class ModelEnvoy {
   tokens = 0;
   max = 0;
@@ -86,7 +86,7 @@ test("the first report gets the rule's even share of a term, or half of what is 
   expect(envoy.tokens).toBe(50);
 });
 
-test("units in an Envoy's hand are not there for checks of the same counter, and come back when they are not used", async () => {
+test("units held by an Envoy are not available to checks of the same counter, and return if unused", async () => {
   const { bucket, limiter, clock } = world(rolling);
   const one = bucket();
   await one.report({ allowed: 0, denied: 1 });
@@ -95,11 +95,11 @@ test("units in an Envoy's hand are not there for checks of the same counter, and
     clock.advance(5_000);
     await one.report({ allowed: 0, denied: 0 });
   }
-  // An eighth of the even share stays, for the next request.
+  // An eighth of the even share stays with the Envoy for its next requests.
   expect((await limiter.peek({ user: "u" })).remaining).toBe(93);
 });
 
-test("requests that passed without an assignment are charged, once, and at most a whole limit a report", async () => {
+test("requests that passed without an assignment are charged, once, and at most one full limit per report", async () => {
   const { bucket, limiter } = world(rolling);
   const one = bucket();
   await one.report({ allowed: 30, denied: 0 });
@@ -110,7 +110,7 @@ test("requests that passed without an assignment are charged, once, and at most 
   expect(debt ?? 0).toBeLessThanOrEqual(100);
 });
 
-test("an Envoy that finds nothing left is denied", async () => {
+test("an Envoy gets DENY_ALL if no units are left", async () => {
   const { bucket, limiter } = world(rolling);
   await limiter.charge({ user: "u" }, { cost: 100 });
   const { outcome, actions } = await bucket().report({ allowed: 0, denied: 1 });
@@ -148,7 +148,7 @@ test("under several rules the tightest decides, each at its own cost", async () 
   expect(envoy.tokens).toBe(5);
 });
 
-test("values that no rule can be matched with are denied: no client gets through by them", async () => {
+test("values that no rule can be matched with are denied, so that clients cannot bypass limits with them", async () => {
   const { clock, limiter } = world({ ...rolling, cost: { attribute: "tokens" } } as Rule);
   const bucket = new QuotaBucket({
     id: { bucket: { user: "u", tokens: "many" } },
@@ -161,7 +161,7 @@ test("values that no rule can be matched with are denied: no client gets through
   expect((await bucket.report({ allowed: 0, denied: 1 })).outcome).toBe("denied");
 });
 
-test("a lower limit takes the units out of the Envoy's hand", async () => {
+test("a lower limit takes units back from the Envoy", async () => {
   const { bucket, limiter } = world(rolling);
   const one = bucket();
   const envoy = new ModelEnvoy();
@@ -178,7 +178,7 @@ interface Played {
   readonly asked: number;
 }
 
-/** `late`: how long messages to an Envoy take at most. */
+/** `late`: maximum delay of messages to an Envoy. */
 async function play(
   rule: Rule,
   { seed, late = 900, perSecond = 20 }: { seed: number; late?: number; perSecond?: number },
@@ -207,26 +207,26 @@ async function play(
       else inFlight.push(message);
     }
     for (const one of envoys) {
-      // Traffic comes and goes, for each Envoy by itself.
+      // Traffic comes and goes, independently for each Envoy.
       const isBusy = random() < 0.9 === Math.floor((nowMs + one.reportsAtMs) / 30_000) % 3 > 0;
       if (isBusy && random() < perSecond / 20) {
         asked++;
         if (one.envoy.request(nowMs)) uses.push(nowMs);
       }
       const send = (actions: readonly BucketAction[]): void => {
-        // Behind a message that has not left, nothing is sent.
+        // Nothing is sent behind a message that is still queued.
         if (random() < 0.1) {
           one.bucket.unsent();
           return;
         }
-        // A stream keeps its order.
+        // A stream preserves order.
         one.lastArrivalMs = Math.max(one.lastArrivalMs, nowMs + random() * late);
         inFlight.push({ atMs: one.lastArrivalMs, deliver: () => one.envoy.apply(actions, clock.now()) });
       };
       if (one.reportsAtMs <= nowMs) {
         one.reportsAtMs = nowMs + 5_000;
         const report = one.envoy.takeReport();
-        // A stream that is lost takes its report along; the next one is a new holder.
+        // A lost stream loses its report; the next stream is a new holder.
         if (random() < 0.05) one.bucket = bucket();
         else send((await one.bucket.report(report)).actions);
       } else if (one.bucket.dueMonotonicMs <= nowMs) send((await one.bucket.renew()).actions);
@@ -250,7 +250,7 @@ function mostIn(uses: readonly number[], windowMs: number): number {
 test.each(Array.from({ length: 12 }, (_, i) => i + 1))("no window holds more than the limit, seed %i", async (seed) => {
   const { uses, asked } = await play(rolling, { seed });
   expect(mostIn(uses, 20_000)).toBeLessThanOrEqual(100);
-  // Late reports and lost messages cost quota; most of it is used all the same.
+  // Late reports and lost messages waste quota, but most of it is still used.
   expect(asked).toBeGreaterThan(3_000);
   expect(uses.length).toBeGreaterThan(300);
 });

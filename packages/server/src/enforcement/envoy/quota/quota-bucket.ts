@@ -1,13 +1,13 @@
 /**
- * One bucket of one Envoy: what it was assigned, what it reported, and what it gets next.
+ * One quota bucket of one Envoy: what it was assigned, what it reported, and what it gets next.
  *
- * A report, step by step:
- *   1. what passed is settled: units in hand cover it, or it is charged        rules that hand out nothing are charged in any case
- *   2. units in hand are enough: they live on                                  the store has ended them: 3
- *   3. new units are fetched, and replace those in hand                        nothing is left: the units in hand live on, or DENY_ALL
- * A store that does not answer leads to no assignment: Envoy's own expired behaviour follows when the last one ends.
+ * The steps of a report:
+ *   1. settle the requests that passed: units in hand cover them, or they are charged     rules that hand out no units are always charged
+ *   2. if the units in hand are enough, extend them                                       ended by the store: step 3
+ *   3. fetch new units, which replace those in hand                                       nothing left: extend those in hand, or DENY_ALL
+ * If the store does not answer, there is no assignment: Envoy's expired-assignment behaviour applies when the last one ends.
  *
- * Every unit that may be in an Envoy's hand is held in the store, under the same counter that checks are decided by (docs/prefetch.md).
+ * Every unit that an Envoy may hold is reserved in the store, in the counter that checks use (docs/prefetch.md).
  */
 import { type Attributes, SluiceError } from "sluice";
 import { type Check, mostUnits, type OutsideUnits } from "sluice/internal";
@@ -15,7 +15,7 @@ import { QuotaDemand } from "./quota-demand.js";
 import { type BucketAction, type BucketId, spellAction } from "./quota-messages.js";
 import { UnitLedger } from "./unit-ledger.js";
 
-/** What came of a report: `none` leaves the request to Envoy's own behaviour. */
+/** The outcome of a report; `none` leaves requests to Envoy's own behaviour. */
 export type QuotaOutcome = "units" | "extended" | "denied" | "unlimited" | "none";
 
 /** Requests since the last report. */
@@ -27,35 +27,35 @@ interface Usage {
 export interface Assigned {
   readonly outcome: QuotaOutcome;
   readonly actions: readonly BucketAction[];
-  /** The rule that cannot be handed out, where that is why there is no assignment. */
+  /** The rule that cannot be handed out, if that is why there is no assignment. */
   readonly unfit?: string;
 }
 
-/** Envoy counts a time to live from when it hears of it, in whole seconds: a second for the way, and a drift of the clocks. */
+/** Envoy counts a TTL from its arrival, in whole seconds: allow a second for delivery, and for clock drift. */
 const DELIVERY_MS = 1_000;
 const DRIFT = 0.02;
-/** Less would not last a second. */
+/** A shorter term would leave an assignment of less than a second. */
 const SHORTEST_TERM_MS = 2_100;
-/** Of assignments that hold no units: how long they outlive us. */
+/** TTL of assignments without units, which keep applying if this service goes away. */
 const DENIED_SECONDS = 10;
 const UNLIMITED_SECONDS = 60;
-/** The store grants half of what is left each time. */
+/** The store grants at most half of what is left per fetch. */
 const MOST_FETCHES = 3;
-/** Units in hand beyond so many times what is wanted are missing elsewhere. */
+/** Beyond this multiple of the demand, units in hand are missing elsewhere. */
 const MOST_WANTED = 4;
 const MALFORMED_VALUES = new Set(["invalid-request", "too-complex"]);
-/** Before the end of an assignment: more than a message takes. */
+/** How long before an assignment ends it is renewed: longer than a message takes. */
 const RENEW_BEFORE_MS = 2_000;
 const SOONEST_RENEWAL_MS = 1_000;
 const LATEST_RENEWAL_MS = 6_000;
 
-/** The units of one rule. */
+/** The units held of one rule. */
 interface Hold {
   check: Check;
   readonly holder: string;
   readonly ledger: UnitLedger;
   seq: number;
-  /** Of all reports, in units of the rule. */
+  /** Total of all reports, in units of the rule. */
   used: number;
 }
 
@@ -70,7 +70,7 @@ export interface QuotaBucketOptions {
   readonly id: BucketId;
   readonly attributes: Attributes;
   readonly units: OutsideUnits;
-  /** Checks of these rules are not for Envoy's traffic. */
+  /** Rules that do not apply to Envoy traffic. */
   readonly isLeftOut: (ruleId: string) => boolean;
   readonly newHolder: () => string;
   readonly now: () => number;
@@ -84,11 +84,11 @@ export class QuotaBucket {
   /** Charges that the store has not confirmed yet, by key. */
   readonly #owed = new Map<string, Check>();
   #last: Promise<unknown> = Promise.resolve();
-  /** Units of the assignment in force, if it is one of units, and when Envoy lets it end. */
+  /** Units and end of the assignment in force, if it has units. */
   #live: { readonly units: number; endsAtMonotonicMs: number } | undefined;
-  /** When it needs another assignment, if no report brings it. */
+  /** When it needs another assignment, unless a report comes first. */
   dueMonotonicMs = Number.POSITIVE_INFINITY;
-  /** When a request was reported last. */
+  /** When a report last included a request. */
   activeMonotonicMs: number;
 
   constructor(options: QuotaBucketOptions) {
@@ -101,20 +101,20 @@ export class QuotaBucket {
     return this.#inTurn(() => this.#report(usage));
   }
 
-  /** Without a report. `anew`: the rules have changed, so that units in hand must be replaced. */
+  /** Renews without a report. `anew`: the rules have changed, so units in hand must be replaced. */
   renew(options: { anew?: boolean } = {}): Promise<Assigned> {
     return this.#inTurn(() => this.#renew(options));
   }
 
-  /** The last actions were not sent: Envoy may not have what is taken for in force, and to extend that would fill it anew. */
+  /** The last actions were not sent, so Envoy may lack the assignment: extending it would give Envoy a full bucket again. */
   unsent(): void {
     this.#live = undefined;
   }
 
-  /** A renewal must not meet a report half-way: both would fetch under one number. */
+  /** Serialises reports and renewals: concurrent fetches would share a sequence number. */
   #inTurn(work: () => Promise<Assigned>): Promise<Assigned> {
     const mine = this.#last.then(work).catch((error: unknown) => {
-      // Ids often hold what a client sent: none may get through by a value that no rule can be matched with.
+      // Ids often contain client input, which must not get a client past the limits by being impossible to match.
       if (error instanceof SluiceError && MALFORMED_VALUES.has(error.code)) return this.#deny(LATEST_RENEWAL_MS);
       throw error;
     });
@@ -138,7 +138,7 @@ export class QuotaBucket {
     return await this.#renew();
   }
 
-  /** At most one whole limit a report: more would only lengthen a debt, for as long as an Envoy likes. */
+  /** At most one full limit per report: more would only deepen the debt, at the Envoy's whim. */
   #owe(check: Check, requests: number): void {
     const { key } = check;
     const cost = requests * check.cost + (this.#owed.get(key)?.cost ?? 0);
@@ -192,7 +192,7 @@ export class QuotaBucket {
     const units = Math.min(...fetched.map(({ requests }) => requests));
     const lifeMs = Math.min(...fetched.map((one) => one.lifeMs));
     const inHand = Math.min(...holds.map(({ ledger }) => ledger.inHand));
-    // Fewer than are in hand already, and those are none too many: what was granted goes back with the next fetch.
+    // Fewer units than are in hand, and those are not too many: extend them; the grant returns with the next fetch.
     if (!anew && units <= inHand && inHand <= wanted * MOST_WANTED && this.#isLive()) {
       const extended = this.#extended(holds, fetched, sentMonotonicMs);
       if (extended !== undefined) return extended;
@@ -206,7 +206,7 @@ export class QuotaBucket {
     return { outcome: "units", actions: spellAction.units(this.id, seconds, units) };
   }
 
-  /** Until something may be there again, as far as is known. */
+  /** Denies until units may be available again, as far as that is known. */
   #deny(againAfterMs: number): Assigned {
     this.#live = undefined;
     const waitMs = Math.min(LATEST_RENEWAL_MS, Math.max(SOONEST_RENEWAL_MS, againAfterMs));
@@ -224,7 +224,7 @@ export class QuotaBucket {
     return fetched;
   }
 
-  /** `kept`: requests that were granted a moment ago and are about to be assigned. */
+  /** `kept`: requests granted a moment ago and about to be assigned. */
   async #fetch(hold: Hold, wanted: number, kept: number): Promise<Fetched> {
     const { check, holder, ledger, used } = hold;
     const { cost } = check;
@@ -247,7 +247,7 @@ export class QuotaBucket {
     this.dueMonotonicMs = endsAtMonotonicMs - Math.min(RENEW_BEFORE_MS, seconds * 500);
   }
 
-  /** Whether Envoy still has it when the next message arrives: to extend one that has expired would fill it anew. */
+  /** Whether Envoy still has the assignment when the next message arrives: extending an expired one would give it a full bucket. */
   #isLive(): boolean {
     return this.#live !== undefined && this.#live.endsAtMonotonicMs > this.#options.now() + DELIVERY_MS;
   }
@@ -258,8 +258,8 @@ export class QuotaBucket {
   }
 
   /**
-   * Rules whose units Envoy may hold, and those that only count: in shadow mode, candidates, and all of them where an enforced one has no
-   * units to hand out.
+   * Splits the checks into rules whose units are handed out, and rules that only count: shadow mode, candidates, and all of them if an
+   * enforced one has no units to hand out.
    */
   #checks(): { handedOut: Check[]; counted: Check[]; unfit: string | undefined } {
     const { units, attributes, isLeftOut } = this.#options;
@@ -270,11 +270,11 @@ export class QuotaBucket {
     return { handedOut, counted: checks.filter((check) => !handedOut.includes(check)), unfit };
   }
 
-  /** Holds of rules that do not apply any more are forgotten: the store ends their units by itself. */
+  /** Drops holds of rules that no longer apply: the store ends their units by itself. */
   #holdsOf(checks: readonly Check[]): Hold[] {
     const found = checks.map((check) => {
       const known = this.#holds.get(check.key);
-      // At another cost a request, what is in hand cannot be told in units any more.
+      // If the cost per request has changed, requests in hand no longer convert to units.
       if (known !== undefined && known.check.cost === check.cost) return Object.assign(known, { check });
       return { check, holder: this.#options.newHolder(), ledger: new UnitLedger(), seq: 0, used: 0 };
     });

@@ -6,7 +6,7 @@ import { QuotaDemand } from "./quota-demand.js";
 const minute: Rule = { id: "r", key: [], algorithm: "rolling-window", limit: 600, window: "1m", prefetch: "10s" };
 const checksOf = (...rules: Rule[]) => outsideUnits(createLimiter({ rules })).checks({});
 
-test("an Envoy that is new gets what the rule allows evenly in a term", () => {
+test("a new Envoy gets the rule's even share of a term", () => {
   const demand = new QuotaDemand();
   demand.report(1, 0);
   expect(demand.wanted(checksOf(minute))).toBe(100);
@@ -19,7 +19,7 @@ test("later it gets what was asked for since the last report, denied requests in
   expect(demand.wanted(checksOf(minute))).toBe(251);
 });
 
-test("demand that is gone fades, down to an eighth of the even share", () => {
+test("demand that has ended decays to an eighth of the even share", () => {
   const demand = new QuotaDemand();
   demand.report(1, 0);
   demand.report(200, 5_000);
@@ -29,7 +29,7 @@ test("demand that is gone fades, down to an eighth of the even share", () => {
   expect(demand.wanted(checksOf(minute))).toBe(13);
 });
 
-test("nobody wants more than the tightest rule can grant, nor less than one", () => {
+test("demand is at least one and at most what the tightest rule can grant", () => {
   const demand = new QuotaDemand();
   demand.report(1, 0);
   demand.report(1_000_000, 5_000);

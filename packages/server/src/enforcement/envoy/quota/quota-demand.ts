@@ -1,16 +1,16 @@
 /**
- * How many requests an Envoy should be able to pass until its next report. Pure: time is an argument.
- * In: the rules' numbers, and what was reported. Out: requests.
+ * Estimates how many requests an Envoy will pass until its next report. Pure: time is an argument.
+ * In: the rules' numbers, and the reports. Out: requests.
  */
 import { type Check, mostUnits, unitsPerMs } from "sluice/internal";
 
-/** Envoy 1.40 reports every five seconds, whatever its configuration says. */
+/** Envoy 1.40 reports every five seconds, regardless of its configuration. */
 const REPORT_EVERY_MS = 5_000;
-/** Demand moves between two reports. */
+/** Demand may grow between two reports. */
 const HEADROOM = 1.25;
-/** Of the rule's even share of a term, for an Envoy that passes little: its next requests must not find nothing. */
+/** Minimum share of the rule's even rate for an Envoy with little traffic: its next requests must find some units. */
 const LEAST_SHARE = 1 / 8;
-/** The share of the last demand that counts as long as the present one is less: bursts come back. */
+/** How much of the last demand still counts when the current one is lower: bursts come back. */
 const MEMORY = 0.5;
 
 export class QuotaDemand {
@@ -18,18 +18,18 @@ export class QuotaDemand {
   #sinceMonotonicMs: number | undefined;
   #intervalMs = REPORT_EVERY_MS;
 
-  /** `asked`: requests that came since the last report, denied ones included. */
+  /** `asked`: requests since the last report, including denied ones. */
   report(asked: number, nowMonotonicMs: number): void {
     const sinceMonotonicMs = this.#sinceMonotonicMs;
     this.#sinceMonotonicMs = nowMonotonicMs;
-    // The first report is sent with the first request: it tells nothing yet.
+    // Envoy sends the first report with the first request, so it says nothing about demand yet.
     if (sinceMonotonicMs === undefined) return;
     this.#intervalMs = Math.max(REPORT_EVERY_MS, nowMonotonicMs - sinceMonotonicMs);
     const elapsedMs = Math.max(1_000, nowMonotonicMs - sinceMonotonicMs);
     this.#perMs = Math.max(asked / elapsedMs, (this.#perMs ?? 0) * MEMORY);
   }
 
-  /** At least one, at most what the tightest of the rules can ever grant. */
+  /** At least one, at most what the tightest rule can grant. */
   wanted(checks: readonly Check[]): number {
     let even = Number.POSITIVE_INFINITY;
     let most = Number.POSITIVE_INFINITY;

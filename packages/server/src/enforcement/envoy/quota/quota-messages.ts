@@ -1,9 +1,9 @@
 /**
- * The messages of `envoy.service.rate_limit_quota.v3`, and how an assignment is spelled so that Envoy does what is meant.
+ * The messages of `envoy.service.rate_limit_quota.v3`, and how to encode an assignment so that Envoy does what is meant.
  *
- * An assignment is a token bucket that never refills: so many requests, within a time to live. Envoy 1.40 reads whole seconds only. A
- * bucket that follows another starts as full as that one was; behind a DENY_ALL in the same message it starts full, and no request
- * sees the DENY_ALL, since actions of one message come in force together. The same bucket again keeps its tokens and lives longer.
+ * An assignment is a token bucket that never refills: a number of requests within a TTL. Envoy 1.40 reads whole seconds only. A bucket that
+ * replaces another inherits its fill level; after a DENY_ALL in the same message it starts full, and no request sees the DENY_ALL, as the
+ * actions of a message take effect together. Sending the same bucket again keeps its tokens and extends its TTL.
  */
 import type { MethodDefinition } from "@grpc/grpc-js";
 import { loadProto } from "../load-proto.js";
@@ -43,7 +43,7 @@ export { MALFORMED };
 
 const ALLOW_ALL: Strategy = { blanketRule: 0 };
 const DENY_ALL: Strategy = { blanketRule: 1 };
-/** As slow as Envoy can refill: nothing comes back within any time to live. */
+/** The slowest refill that Envoy supports: nothing comes back within any TTL. */
 const YEAR_SECONDS = 31_536_000;
 const MOST_TOKENS = 0xffff_ffff;
 
@@ -72,22 +72,22 @@ function tokens(units: number): Strategy {
 export const spellAction = {
   allowAll: (id: BucketId, seconds: number): BucketAction[] => [assignment(id, seconds, ALLOW_ALL)],
   denyAll: (id: BucketId, seconds: number): BucketAction[] => [assignment(id, seconds, DENY_ALL)],
-  /** A full bucket, whatever was there before. */
+  /** Assigns a full bucket, regardless of the previous one. */
   units: (id: BucketId, seconds: number, units: number): BucketAction[] => [
     assignment(id, seconds, DENY_ALL),
     assignment(id, seconds, tokens(units)),
   ],
-  /** The bucket of so many units that is there already lives on, as full as it is. */
+  /** Extends the TTL of the current bucket of this size and keeps its fill level. */
   extend: (id: BucketId, seconds: number, units: number): BucketAction[] => [assignment(id, seconds, tokens(units))],
   abandon: (id: BucketId): BucketAction[] => [{ bucketId: id, abandonAction: {} }],
 };
 
-/** 64 bits; more than any limit can be is of no use, and beyond 2^53 numbers would not be whole. */
+/** Converts a 64-bit count, capped: no limit is larger, and beyond 2^53 numbers lose precision. */
 export function countOf(count: Count): number {
   return Math.min(Number(String(count)), 0xffff_ffff);
 }
 
-/** The order of an id's keys does not matter. */
+/** Canonical form: key order does not matter. */
 export function spellBucketId({ bucket }: BucketId): string {
   const names = Object.keys(bucket).sort();
   return JSON.stringify(names.flatMap((name) => [name, bucket[name]]));

@@ -1,12 +1,12 @@
 /**
- * `StreamRateLimitQuotas`: the streams of all Envoys, within bounds.
+ * `StreamRateLimitQuotas` (RLQS): the streams of all Envoys, within bounds.
  *
  * The life of a stream, and the exit of each step:
- *   1. a client opens it, with the API token or the certificate     UNAUTHENTICATED, PERMISSION_DENIED; too many: RESOURCE_EXHAUSTED
- *   2. it reports its buckets; each is answered by an assignment    no report: INVALID_ARGUMENT; the store is away: no assignment
- *   3. between reports, assignments that end are renewed            a client that does not read gets none: its assignments expire
- *   4. other rules come in force: every bucket is assigned anew
- *   5. silence, or the end of this service, ends it                 Envoy opens another at its next report
+ *   1. a client opens it, with API token or certificate            UNAUTHENTICATED, PERMISSION_DENIED; too many: RESOURCE_EXHAUSTED
+ *   2. it reports buckets; each gets an assignment                 malformed report: INVALID_ARGUMENT; store down: no assignment
+ *   3. between reports, assignments that expire are renewed        slow reader: no renewal, its assignments expire
+ *   4. when the rules change, every bucket gets a new assignment
+ *   5. silence, or this service's shutdown, ends it                Envoy opens a new stream with its next report
  */
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -24,10 +24,10 @@ export type QuotaCall = ServerDuplexStream<UsageReports | typeof MALFORMED, Quot
 const streamBounds = { streams: 1_024, perConnection: 16 };
 const RENEW_EVERY_MS = 250;
 const FLUSH_WITHIN_MS = 250;
-/** Without a report for so long an assignment is not renewed; for so long, the stream ends. */
+/** Assignments are renewed for this long after a report; after the longer time without one, the stream ends. */
 const RENEW_WITHIN_MS = 20_000;
 const SILENCE_MS = 180_000;
-/** How often the same complaint is logged. */
+/** Rate limit for logging the same problem. */
 const COMPLAIN_EVERY_MS = 60_000;
 
 interface QuotaServiceOptions {
@@ -37,6 +37,8 @@ interface QuotaServiceOptions {
   /** The attributes of a bucket's requests. */
   readonly attributesOf: QuotaStreamAttributes;
   readonly now?: () => number;
+  /** Over all streams. */
+  readonly mostBuckets?: number;
 }
 
 type QuotaStreamAttributes = ConstructorParameters<typeof QuotaStream>[0]["attributesOf"];
@@ -47,23 +49,23 @@ interface Open {
   readonly call: QuotaCall;
   reportedMonotonicMs: number;
   isOver: boolean;
-  /** Resolves when the last message has left. */
+  /** Resolves when the last message has been flushed. */
   flushed: Promise<void>;
-  /** Whether it did not leave in time: the client does not read. */
+  /** Whether that did not happen in time: the client is a slow reader. */
   isStuck: boolean;
 }
 
 export class QuotaService {
   readonly #options: QuotaServiceOptions;
   readonly #now: () => number;
-  /** Of all streams: charges of one key follow each other. */
+  /** Shared by all streams, so that charges of one key are serialised. */
   readonly #units: OutsideUnits;
   readonly #open = new Set<Open>();
   readonly #perConnection = new Map<string, number>();
   readonly #name = randomBytes(6).toString("base64url");
   readonly #complained = new Map<string, number>();
   readonly #onRules = (): void => {
-    // Streams that open later begin with the new rules: there is nothing to push to them.
+    // Streams opened later start with the new rules anyway.
     if (this.#open.size > 0) this.#haveRulesChanged = true;
   };
   #holders = 0;
@@ -71,7 +73,7 @@ export class QuotaService {
   #timer: NodeJS.Timeout | undefined;
   #isRenewing = false;
   #isClosed = false;
-  /** Changes that follow each other closely are one. */
+  /** Debounces changes in quick succession. */
   #haveRulesChanged = false;
 
   constructor(options: QuotaServiceOptions) {
@@ -85,7 +87,7 @@ export class QuotaService {
     return { streams: this.#open.size, buckets: this.#buckets };
   }
 
-  /** Serves a stream of a client that is known. */
+  /** Serves the stream of an authorised client. */
   serve(call: QuotaCall): void {
     if (this.#isClosed) {
       end(call, grpcCodes.unavailable, "this instance is closing");
@@ -93,7 +95,7 @@ export class QuotaService {
     }
     const peer = call.getPeer();
     const ofPeer = this.#perConnection.get(peer) ?? 0;
-    // A connection without a stream gets one, whatever others hold; connections are bounded by themselves.
+    // A connection without a stream always gets one, whatever others hold; the number of connections is bounded elsewhere.
     const isFull = this.#open.size >= streamBounds.streams;
     const share = streamBounds.streams / (this.#perConnection.size + 1);
     if (ofPeer >= streamBounds.perConnection || (isFull && ofPeer >= share)) {
@@ -113,7 +115,7 @@ export class QuotaService {
     this.#perConnection.set(peer, ofPeer + 1);
     this.#timer ??= setInterval(() => this.#tick(), RENEW_EVERY_MS).unref();
     call.once("cancelled", () => this.#over(open, peer));
-    // Ours included: grpc-js takes the status of a stream from an error.
+    // Includes our own errors: grpc-js takes a stream's status from an error.
     call.once("error", () => this.#over(open, peer));
     call.once("end", () => {
       this.#over(open, peer);
@@ -135,7 +137,7 @@ export class QuotaService {
     this.#timer = undefined;
   }
 
-  /** Envoys open their streams elsewhere; what they were assigned stays usable until its end. */
+  /** Ends all streams, so that Envoys reconnect elsewhere; their assignments stay usable until they expire. */
   endAll(): void {
     this.#isClosed = true;
     this.#options.limiter.off("rules", this.#onRules);
@@ -154,8 +156,7 @@ export class QuotaService {
       now: this.#now,
       attributesOf,
       send,
-      take: (size) =>
-        (this.#buckets < bounds.buckets || size < bounds.buckets / this.#open.size) && ++this.#buckets > 0,
+      take: (size) => this.#take(size),
       giveBack: () => void this.#buckets--,
       onOutcome,
       onUnfit: (rule) =>
@@ -173,10 +174,24 @@ export class QuotaService {
     });
   }
 
+  /** Every stream gets its fair share: when full, the stream with the most buckets loses those beyond its own. */
+  #take(size: number): boolean {
+    const { mostBuckets = bounds.buckets } = this.#options;
+    const share = Math.floor(mostBuckets / this.#open.size);
+    if (this.#buckets >= mostBuckets) {
+      if (size >= share) return false;
+      const largest = [...this.#open].reduce((most, open) => (open.stream.size > most.stream.size ? open : most));
+      void this.#send(largest, largest.stream.shed(share));
+    }
+    this.#buckets++;
+    return true;
+  }
+
   #read(open: Open): void {
     const { call } = open;
-    // One message at a time: grpc-js would read sixteen ahead, of a megabyte each.
-    (call as unknown as { _readableState: { highWaterMark: number } })._readableState.highWaterMark = 1;
+    // One message at a time: grpc-js would buffer sixteen, of a megabyte each. Our own transport buffers none.
+    const state = (call as unknown as { _readableState: { highWaterMark: number } })._readableState;
+    state.highWaterMark = Math.min(1, state.highWaterMark);
     call.on("data", (message: UsageReports | typeof MALFORMED) => {
       call.pause();
       void this.#answer(open, message).then(() => call.resume());
@@ -201,8 +216,8 @@ export class QuotaService {
   }
 
   /**
-   * Units must arrive soon after they were granted, and a time to live counts from then: nothing is sent behind a message that has not
-   * left. Envoy reads at once; the units that are not sent go back with the next fetch, or end.
+   * Units must arrive soon after they were granted, as their TTL runs from then: nothing is sent behind a message that is still queued.
+   * Envoy reads promptly; units that are not sent return with the next fetch, or expire.
    */
   async #send(open: Open, bucketAction: QuotaResponse["bucketAction"]): Promise<boolean> {
     if (bucketAction.length === 0) return true;

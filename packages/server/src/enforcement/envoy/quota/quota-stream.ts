@@ -1,8 +1,9 @@
 /**
- * One stream of an Envoy: its buckets, within bounds. In: reports. Out: the actions for each, and for buckets that need another assignment.
+ * One Envoy's stream: its buckets, within bounds. In: reports. Out: actions for each bucket reported, and for those whose assignment needs
+ * renewal.
  *
- * Bucket ids often hold what a client sent. A bucket beyond the bounds is abandoned at once, as an idle one is after a while: Envoy keeps
- * every bucket until then, and tells all of them in one message, which would outgrow what is accepted.
+ * Bucket ids often contain client input. A bucket beyond the bounds is abandoned at once, an idle one after a while: until then Envoy keeps
+ * every bucket and reports all of them in one message, which would outgrow the accepted size.
  */
 import { type Attributes, SluiceError } from "sluice";
 import { TimeSlice } from "sluice/internal";
@@ -21,22 +22,23 @@ export const bounds = {
   idBytesPerStream: 512 * 1_024,
   idBytes: 8 * 1_024,
   idEntries: 64,
-  /** Of all streams. */
+  domainBytes: 1_024,
+  /** Over all streams. */
   buckets: 100_000,
 };
 
-/** A bucket without a request for so long is abandoned. */
+/** A bucket without requests for this long is abandoned. */
 const IDLE_MS = 60_000;
-/** Settled and granted at once: a store answers many together. */
+/** Settled and granted concurrently: a store batches them. */
 const BATCH = 256;
-/** An assignment that waited longer is not sent: its time to live allows a second for the way. */
+/** An assignment delayed for longer is not sent: its TTL allows only a second for delivery. */
 const LATEST_MS = 250;
 
 export type StreamOutcome = QuotaOutcome | "failed" | "abandoned" | "refused";
 
 interface QuotaStreamOptions extends Omit<QuotaBucketOptions, "id" | "attributes"> {
   readonly attributesOf: (domain: string, id: BucketId) => Attributes;
-  /** Counts a bucket of this service; false if there are too many, and this stream has its share of `size` already. */
+  /** Reserves a bucket in the service; false if there are too many and this stream, with `size` buckets, already has its share. */
   readonly take: (size: number) => boolean;
   /** Sends actions; false if they cannot be sent soon. */
   readonly send: (actions: readonly BucketAction[]) => Promise<boolean>;
@@ -66,7 +68,7 @@ export class QuotaStream {
     return this.#buckets.size;
   }
 
-  /** Throws `invalid-request` for what is no report. */
+  /** Throws `invalid-request` for a malformed report. */
   async report({ domain, bucketQuotaUsages }: UsageReports): Promise<void> {
     this.#mustBeOfDomain(domain);
     const refused: BucketAction[] = [];
@@ -76,7 +78,7 @@ export class QuotaStream {
       const entries = Object.keys(bucketId?.bucket ?? {}).length;
       if (bucketId == null || entries === 0)
         throw new SluiceError("invalid-request", "bucket_quota_usages.bucket_id: expected at least one key and value");
-      // Not even spelled: to sort very many keys takes long.
+      // Refused before building its canonical form: sorting very many keys is slow.
       if (entries > bounds.idEntries) {
         refused.push(...this.#refuse(bucketId));
         continue;
@@ -99,14 +101,14 @@ export class QuotaStream {
     await this.#options.send(this.#abandonIdle());
   }
 
-  /** Buckets whose assignment ends before the next report. */
+  /** Renews buckets whose assignment ends before the next report. */
   async renewDue(): Promise<void> {
     const nowMonotonicMs = this.#options.now();
     const due = [...this.#buckets.values()].filter(({ bucket }) => bucket.dueMonotonicMs <= nowMonotonicMs);
     await this.#each(due, ({ bucket }) => bucket.renew());
   }
 
-  /** The rules have changed. */
+  /** Assigns all buckets anew, after a change of rules. */
   async renewAll(): Promise<void> {
     await this.#each([...this.#buckets.values()], ({ bucket }) => bucket.renew({ anew: true }));
   }
@@ -117,7 +119,7 @@ export class QuotaStream {
     this.#buckets.clear();
   }
 
-  /** Batch by batch: units that wait for a later batch, or for one slow answer, would reach Envoy late. */
+  /** In batches: units that wait for a later batch, or for a single slow answer, would reach Envoy too late. */
   async #each<T extends { bucket: QuotaBucket }>(
     due: readonly T[],
     work: (one: T) => Promise<Assigned>,
@@ -140,6 +142,11 @@ export class QuotaStream {
       if (!(await send(fresh.flatMap(({ actions }) => actions)))) for (const { bucket } of fresh) bucket.unsent();
       if (slice.isOver()) await slice.next();
     }
+  }
+
+  /** Abandons all but the first `keep` buckets: a flood of ids comes after the legitimate buckets. */
+  shed(keep: number): BucketAction[] {
+    return [...this.#buckets.keys()].slice(keep).flatMap((key) => this.#abandon(key));
   }
 
   #refuse(id: BucketId): BucketAction[] {
@@ -166,21 +173,32 @@ export class QuotaStream {
   #abandonIdle(): BucketAction[] {
     const idleSinceMonotonicMs = this.#options.now() - IDLE_MS;
     const actions: BucketAction[] = [];
-    for (const [key, { bucket, bytes }] of this.#buckets) {
-      if (bucket.activeMonotonicMs > idleSinceMonotonicMs) continue;
-      this.#buckets.delete(key);
-      this.#idBytes -= bytes;
-      this.#options.giveBack();
-      this.#options.onOutcome("abandoned");
-      actions.push(...spellAction.abandon(bucket.id));
+    for (const [key, { bucket }] of this.#buckets) {
+      if (bucket.activeMonotonicMs <= idleSinceMonotonicMs) actions.push(...this.#abandon(key));
     }
     return actions;
   }
 
+  #abandon(key: string): BucketAction[] {
+    const { bucket, bytes } = this.#buckets.get(key)!;
+    this.#buckets.delete(key);
+    this.#idBytes -= bytes;
+    this.#options.giveBack();
+    this.#options.onOutcome("abandoned");
+    return spellAction.abandon(bucket.id);
+  }
+
   #mustBeOfDomain(domain: string): void {
+    // Bounded, because the stream keeps it for its lifetime.
+    const bytes = Buffer.byteLength(domain);
+    if (bytes > bounds.domainBytes)
+      throw new SluiceError(
+        "invalid-request",
+        `domain: expected at most ${bounds.domainBytes} bytes, got ${bytes} bytes`,
+      );
     this.#domain ??= domain;
     if (this.#domain === "") throw new SluiceError("invalid-request", "domain: expected a name that is not empty");
-    // Only the first report must have it.
+    // Required only in the first report.
     if (domain !== "" && domain !== this.#domain)
       throw new SluiceError("invalid-request", "domain: expected that of the stream's first report");
   }

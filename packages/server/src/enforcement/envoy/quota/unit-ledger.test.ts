@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { UnitLedger } from "./unit-ledger.js";
 
-test("uses are covered by units in hand; what goes beyond is not", () => {
+test("units in hand cover uses, up to their number", () => {
   const ledger = new UnitLedger();
   ledger.assign(10, 10_000);
   expect(ledger.report(4, 5_000)).toEqual({ used: 4, uncovered: 0 });
@@ -10,19 +10,19 @@ test("uses are covered by units in hand; what goes beyond is not", () => {
   expect(ledger.inHand).toBe(0);
 });
 
-test("a replaced assignment stays in hand until its end, though its replacement is under way", () => {
+test("a replaced assignment stays in hand until its end, although a replacement was sent", () => {
   const ledger = new UnitLedger();
   ledger.assign(10, 10_000);
   ledger.assign(4, 15_000);
   expect(ledger.inHand).toBe(14);
   expect(ledger.report(3, 8_000)).toEqual({ used: 3, uncovered: 0 });
-  // Of the eleven, at most four can be in hand once the first assignment has ended.
+  // Once the first assignment has ended, at most four of the eleven can be in hand.
   expect(ledger.inHand).toBe(11);
   ledger.report(0, 11_001);
   expect(ledger.inHand).toBe(4);
 });
 
-test("an expired assignment stays in hand until a report that was sent after its end: it may have been used before", () => {
+test("an expired assignment stays in hand until a report sent after its end: it may have been used before", () => {
   const ledger = new UnitLedger();
   ledger.assign(10, 10_000);
   expect(ledger.inHand).toBe(10);
@@ -40,7 +40,7 @@ test("an extended assignment lives on", () => {
   expect(ledger.inHand).toBe(10);
 });
 
-test("units that the store ended were charged then: their uses are not charged again, once", () => {
+test("units that the store ended were charged then, so their later uses are not charged again", () => {
   const ledger = new UnitLedger();
   ledger.assign(10, 10_000);
   ledger.end();
@@ -50,11 +50,11 @@ test("units that the store ended were charged then: their uses are not charged a
   expect(ledger.report(5, 13_000)).toEqual({ used: 3, uncovered: 2 });
 });
 
-test("many assignments are remembered as few, and nothing is lost", () => {
+test("many assignments are merged into few without losing units", () => {
   const ledger = new UnitLedger();
   for (let i = 1; i <= 1_000; i++) ledger.assign(1, i);
   ledger.report(0, 1_500);
-  // Sixteen are remembered; those put together end with the latest of them.
+  // Sixteen are kept; merged ones end with the latest of them.
   expect(ledger.inHand).toBe(1_000);
   ledger.report(0, 3_000);
   expect(ledger.inHand).toBe(0);

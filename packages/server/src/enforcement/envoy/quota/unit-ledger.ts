@@ -1,33 +1,33 @@
 /**
- * What an Envoy may still have in hand of one rule's units, counted in requests. Pure: time is an argument.
+ * An upper bound on the units of one rule that an Envoy may still hold, counted in requests. Pure: time is an argument.
  *
- * Envoy never confirms an assignment, and reports its uses later, without telling which assignment they came from. So this is an upper
- * bound, and it only falls with a report: an assignment that was replaced may be used until the replacement has arrived, one that has
- * expired may have been used before. Units that the bound no longer has are free in the store with the next fetch.
+ * Envoy never acknowledges an assignment, and later reports uses without saying which assignment they belong to. So the bound falls only
+ * with reports: a replaced assignment may be used until its replacement arrives, and an expired one may have been used before. Units beyond
+ * the bound are freed in the store by the next fetch.
  */
 
-/** How long a report may be on its way: one that arrives later than this after an assignment's end has all of its uses. */
+/** Maximum transit time of a report: one that arrives later than this after an assignment's end includes all of its uses. */
 const REPORT_TRANSIT_MS = 1_000;
-/** Assignments are remembered until their end; more than these are put together. */
+/** Assignments are kept until they end; beyond this number they are merged. */
 const MOST_ASSIGNMENTS = 16;
 
 interface Assigned {
   units: number;
-  /** Envoy has stopped using it by then. */
+  /** Envoy no longer uses it after this. */
   endsAtMonotonicMs: number;
 }
 
 export class UnitLedger {
   #assigned: Assigned[] = [];
   #inHand = 0;
-  /** Units that the store has charged at their end: uses of these that are reported later are charged already. */
+  /** Units that the store charged when it ended them: later reports of their use must not be charged again. */
   #chargedAtEnd = 0;
 
   get inHand(): number {
     return this.#inHand;
   }
 
-  /** Requests that passed since the last report: of those, how many units in hand cover, and how many nothing does. */
+  /** Splits the requests since the last report into those covered by units in hand and the rest. */
   report(passed: number, nowMonotonicMs: number): { used: number; uncovered: number } {
     const rest = Math.max(0, passed - this.#chargedAtEnd);
     this.#chargedAtEnd = 0;
@@ -40,7 +40,7 @@ export class UnitLedger {
     return { used, uncovered: rest - used };
   }
 
-  /** A new assignment is on its way; the one before it may be used until it has arrived, or until its own end. */
+  /** Records a new assignment; the previous one may be used until the new one arrives, or until its own end. */
   assign(units: number, endsAtMonotonicMs: number): void {
     this.#assigned.push({ units, endsAtMonotonicMs });
     this.#inHand += units;
@@ -51,7 +51,6 @@ export class UnitLedger {
     next.endsAtMonotonicMs = Math.max(next.endsAtMonotonicMs, oldest.endsAtMonotonicMs);
   }
 
-  /** The last assignment lives on. */
   extend(endsAtMonotonicMs: number): void {
     const last = this.#assigned.at(-1);
     if (last !== undefined) last.endsAtMonotonicMs = endsAtMonotonicMs;

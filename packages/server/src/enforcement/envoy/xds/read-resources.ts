@@ -1,7 +1,4 @@
-/**
- * The resources of a control plane as domains. In: protobuf. Out: domains that are checked, or every mistake of a resource that can be
- * read, one a line, thrown.
- */
+/** Converts a control plane's resources to domains. In: protobuf. Out: checked domains. Throws with every mistake, one per line. */
 import { checkedDomains, type TreeOptions } from "../config-tree.js";
 import { type Domain, readResources } from "../descriptor-config.js";
 import { type DiscoveryResponse, resourceReader } from "./xds-messages.js";

@@ -1,12 +1,12 @@
 /**
- * Receives limits from a control plane by xDS, state of the world, as envoyproxy/ratelimit does from Envoy Gateway.
+ * Receives limits from an xDS control plane (state of the world), as envoyproxy/ratelimit does from Envoy Gateway.
  *
  * The life of a stream, and the exit of each step:
- *   1. connect, ask for RateLimitConfig resources as a node      refused or lost: again, after a pause that grows
- *   2. a response: every resource is read and checked            a mistake: NACK with it; the limits in force stay
- *   3. the limits come in force                                  refused: NACK
- *   4. ACK; the response is kept for the next start              a failure is logged
- * Responses that arrive while one is being worked on wait, but for the newest they are dropped: only that one is the state of the world.
+ *   1. connect, subscribe to RateLimitConfig resources           refused or lost: reconnect with exponential backoff
+ *   2. a response: parse and check every resource                a mistake: NACK with it; the limits in force stay
+ *   3. put the limits in force                                   refused: NACK
+ *   4. ACK; keep the response for the next start                 a failure is logged
+ * Of the responses that arrive while one is processed, only the newest is kept: it alone is the state of the world.
  */
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -20,9 +20,9 @@ export interface XdsServer {
   readonly address: string;
   readonly nodeId: string;
   readonly nodeMetadata: Readonly<Record<string, string>>;
-  /** Sent with the stream: for control planes that ask for a token. */
+  /** Stream metadata, for control planes that require a token. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Absent: no TLS. Files are read again at every connection, so that renewed certificates are used. */
+  /** Absent: no TLS. Files are reloaded for every connection, so that renewed certificates are used. */
   readonly tls: XdsTls | undefined;
 }
 
@@ -30,7 +30,7 @@ interface XdsTls {
   readonly ca: string | undefined;
   readonly cert: string | undefined;
   readonly key: string | undefined;
-  /** The name that the server's certificate must have, if it is not the address's. */
+  /** The name expected in the server's certificate, if it is not the address's. */
   readonly serverName: string | undefined;
 }
 
@@ -38,24 +38,24 @@ interface XdsClientOptions {
   readonly server: XdsServer;
   readonly codec: XdsCodec;
   readonly log: Log;
-  /** Brings a response in force; rejects with its mistakes. */
+  /** Puts a response in force; rejects with its mistakes. */
   readonly accept: (response: DiscoveryResponse) => Promise<void>;
   readonly onOutcome: (outcome: "loaded" | "failed") => void;
   readonly onConnection: (connected: boolean) => void;
-  /** Runs later; returns how to call it off. Absent: by the clock. */
+  /** Schedules a callback and returns its cancellation. Default: `setTimeout`. */
   readonly after?: After;
 }
 
 type After = (delayMs: number, run: () => void) => () => void;
 
-/** Between two configurations. */
+/** Minimum pause between two configurations. */
 const LEAST_PAUSE_MS = 20;
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 15_000;
 const MOST_MESSAGE_BYTES = 64 * 2 ** 20;
-/** A NACK's text travels in a message and ends in a control plane's log. */
+/** A NACK's text travels in a message and ends up in the control plane's log. */
 const LONGEST_MISTAKE = 4_096;
-/** A control plane that knows no such node says nothing at all. */
+/** A control plane that does not know this node never responds. */
 const SILENCE_MS = 15_000;
 
 type Stream = ClientDuplexStream<Buffer, Buffer>;
@@ -68,7 +68,7 @@ export class XdsClient {
   #cancelReconnect = (): void => undefined;
   #cancelSilence = (): void => undefined;
   #failures = 0;
-  /** Of the last response that came in force. */
+  /** Version of the last response that came into force. */
   #version = "";
   #waiting: { stream: Stream; response: DiscoveryResponse } | undefined;
   #working = false;
@@ -89,7 +89,7 @@ export class XdsClient {
   #end(): void {
     this.#cancelSilence();
     this.#stream?.removeAllListeners();
-    // A cancelled stream still emits its error; without a listener it would end the process.
+    // A cancelled stream still emits an error, which without a listener would crash the process.
     this.#stream?.on("error", () => undefined);
     this.#stream?.cancel();
     this.#client?.close();
@@ -129,7 +129,7 @@ export class XdsClient {
     const { server, log } = this.#options;
     const longest = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** this.#failures);
     this.#failures = Math.min(this.#failures + 1, 10);
-    // Jitter: a fleet must not come back to a restarted control plane in one moment.
+    // Jitter: a fleet must not reconnect to a restarted control plane all at once.
     const pauseMs = longest * (0.5 + Math.random() / 2);
     log.warn("no connection to the control plane; the limits in force stay", { server: server.address, why });
     this.#cancelReconnect = this.#after(pauseMs, () => this.#connect());
@@ -154,7 +154,7 @@ export class XdsClient {
       this.#waiting = undefined;
       const startMonotonicMs = performance.now();
       await this.#take(stream, response);
-      // A control plane that sends without pause must leave most of the time to requests; of what it sends meanwhile the last counts.
+      // A control plane that sends nonstop must leave most of the time to requests; of what arrives meanwhile, only the last counts.
       const tookMs = performance.now() - startMonotonicMs;
       await sleep(LEAST_PAUSE_MS + 2 * tookMs, undefined, { ref: false });
     }
@@ -184,7 +184,7 @@ export class XdsClient {
     }
   }
 
-  /** An ACK carries the version in force and no mistakes, a NACK both. */
+  /** An ACK carries the version in force; a NACK adds the mistakes. */
   #send(stream: Stream, { nonce, mistakes }: { nonce: string; mistakes?: string }): void {
     if (stream !== this.#stream) return;
     const { codec, server } = this.#options;
@@ -218,7 +218,7 @@ function credentialsOf(tls: XdsTls | undefined): ReturnType<typeof credentials.c
 function channelOptions(tls: XdsTls | undefined): Record<string, string | number> {
   return {
     "grpc.max_receive_message_length": MOST_MESSAGE_BYTES,
-    // A control plane that is gone without a word is noticed by a ping.
+    // Keepalive: detects a control plane that vanished silently.
     "grpc.keepalive_time_ms": 30_000,
     "grpc.keepalive_timeout_ms": 10_000,
     "grpc.enable_retries": 0,

@@ -1,6 +1,6 @@
 /**
- * The messages of xDS that carry limits: requests and responses of the aggregated discovery service, and `RateLimitConfig` inside them.
- * In and out: bytes. A resource is read into the shape that the YAML files have, so that both are checked by the same code.
+ * The xDS messages that carry limits: requests and responses of the aggregated discovery service, with `RateLimitConfig` resources.
+ * In and out: bytes. Resources are converted to the shape of the YAML files, so that the same code checks both.
  */
 import { loadProto } from "../load-proto.js";
 import { plainStruct, type StructMessage } from "../struct-message.js";
@@ -20,19 +20,19 @@ export interface DiscoveryResponse {
   readonly versionInfo: string;
   readonly typeUrl: string;
   readonly nonce: string;
-  /** `google.protobuf.Any`, which protobufjs brings with its names as they are published. */
+  /** `google.protobuf.Any`; protobufjs keeps the published (snake case) names of its built-in definition. */
   readonly resources: readonly { readonly type_url: string; readonly value: Uint8Array }[];
 }
 
 interface Resource {
   readonly name: string;
-  /** As a file would have it. */
+  /** In the shape of a YAML file. */
   readonly content: unknown;
 }
 
 export interface XdsCodec {
   writeRequest(request: DiscoveryRequest): Buffer;
-  /** Undefined for bytes that are no response. */
+  /** Undefined if the bytes are not a response. */
   readResponse(bytes: Buffer): DiscoveryResponse | undefined;
 }
 
@@ -52,7 +52,7 @@ export function xdsCodec(): XdsCodec {
   };
 }
 
-/** Reads a resource; throws for one of another type, or bytes that are none. */
+/** Decodes a resource; throws if it has another type or is malformed. */
 export function resourceReader(): (any: DiscoveryResponse["resources"][number]) => Resource {
   const root = loadProto(["ratelimit/config/ratelimit/v3/rls_conf.proto"]);
   const config = root.lookupType("ratelimit.config.ratelimit.v3.RateLimitConfig");
@@ -104,7 +104,7 @@ function fileDescriptor(descriptor: DescriptorMessage): Record<string, unknown> 
 
 function fileLimit({ unit, requestsPerUnit, unlimited, name, replaces }: NonNullable<DescriptorMessage["rateLimit"]>) {
   return {
-    // UNKNOWN is how a unit is left out here.
+    // UNKNOWN means that the unit is absent.
     unit: unit === "UNKNOWN" ? undefined : unit,
     requests_per_unit: requestsPerUnit,
     unlimited,

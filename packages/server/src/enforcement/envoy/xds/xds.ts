@@ -1,5 +1,6 @@
 /**
- * Limits from a control plane (`--envoy-xds`): received, brought in force, kept for a start at which the control plane is away.
+ * Limits from a control plane (`--envoy-xds`): receives them, puts them in force, and persists them for a start while the control plane is
+ * down.
  */
 import type { Log } from "../../../log.js";
 import type { TreeOptions } from "../config-tree.js";
@@ -10,7 +11,7 @@ import { type DiscoveryResponse, xdsCodec } from "./xds-messages.js";
 
 export interface XdsOptions extends TreeOptions {
   readonly server: XdsServer;
-  /** The last good limits, as text. */
+  /** Persists the last good limits, as text. */
   readonly kept: {
     load(): Promise<string | undefined>;
     save(text: string): Promise<void>;
@@ -44,7 +45,7 @@ export async function startXds(
   return new XdsClient({ server, codec: xdsCodec(), log, accept, onOutcome: onReload, onConnection });
 }
 
-/** Only what a thread can be given. */
+/** Only data that can be cloned to a thread. */
 function taskOf(resources: DiscoveryResponse["resources"], { merge, allQuotas }: TreeOptions): LimitTask {
   return {
     resources: resources.map(({ type_url, value }) => ({ type_url, value })),

@@ -16,16 +16,13 @@ const delta = 'data: {"choices":[{"delta":{"content":"hi"}}],"usage":null}';
 const usage = 'data: {"choices":[],"usage":{"completion_tokens":3}}';
 const done = "data: [DONE]";
 
-test.each(["\n", "\r\n", "\r"])(
-  "the event that reports usage is taken out, whatever ends its lines: %j",
-  async (end) => {
-    const stream = [delta, "", usage, "", done, "", ""].join(end);
-    expect(await through([Buffer.from(stream)])).toBe([delta, "", done, "", ""].join(end));
-    expect(await through([Buffer.from(stream)], false)).toBe(stream);
-  },
-);
+test.each(["\n", "\r\n", "\r"])("the usage event is removed, with any line ending: %j", async (end) => {
+  const stream = [delta, "", usage, "", done, "", ""].join(end);
+  expect(await through([Buffer.from(stream)])).toBe([delta, "", done, "", ""].join(end));
+  expect(await through([Buffer.from(stream)], false)).toBe(stream);
+});
 
-test("what a client gets is the same however the stream is cut", async () => {
+test("the client receives the same however the stream is split", async () => {
   const line = fc.constantFrom(delta, usage, done, ": comment", "event: x");
   const stream = fc.array(fc.tuple(line, fc.constantFrom("\n\n", "\r\n\r\n", "\r\r")), { maxLength: 6 });
   await fc.assert(
@@ -49,7 +46,7 @@ test("an empty chunk between the CR and the LF that end an event changes nothing
   expect(await through(pieces)).toBe(`${delta}\r\n\r\n${done}\r\n\r\n`);
 });
 
-test("an event that never ends is held up to 64 KiB, then passes as it comes", () => {
+test("an event that never ends is held up to 64 KiB, then streams through", () => {
   const meter = new AnswerMeter({ vendor: vendorOf("openai"), kind: "events", hidesUsage: true });
   let passed = 0;
   meter.on("data", (chunk: Buffer) => {
@@ -66,6 +63,6 @@ test("an event that never ends is held up to 64 KiB, then passes as it comes", (
   expect(passed + meter.heldBytes + meter.readableLength + meter.writableLength).toBe(5_000_012);
 });
 
-test("an event that is cut off before its end still reaches the client", async () => {
+test("a truncated event still reaches the client", async () => {
   expect(await through([Buffer.from(`${delta}\n\n${usage}\n`)])).toBe(`${delta}\n\n${usage}\n`);
 });

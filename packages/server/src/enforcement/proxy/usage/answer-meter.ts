@@ -1,7 +1,7 @@
 /**
- * Stands between the upstream and the client: every byte passes as it comes, and the usage reader sees it on its way.
- * Where the proxy asked for usage that the client did not ask for, the event that reports it is taken out again. Then, and only then,
- * an event is held until its end, up to 64 KiB; clients of event streams cannot act on part of one anyway.
+ * A stream between upstream and client: bytes pass as they arrive, and the usage reader sees them on the way.
+ * If the proxy requested usage that the client did not ask for, the event that reports it is removed. Only then is an event buffered to its
+ * end, up to 64 KiB; clients cannot act on a partial event anyway.
  */
 import { Transform, type TransformCallback } from "node:stream";
 import type { BodyKind } from "sluice/internal";
@@ -15,7 +15,8 @@ const NOTHING: Buffer = Buffer.alloc(0);
 interface MeterOptions {
   readonly vendor: Vendor;
   readonly kind: BodyKind;
-  /** Take out events that report usage and carry nothing else. */
+  readonly isMedia?: boolean;
+  /** Remove events that report usage and nothing else. */
   readonly hidesUsage: boolean;
 }
 
@@ -23,28 +24,33 @@ export class AnswerMeter extends Transform {
   readonly reader: UsageReader;
   readonly hidesUsage: boolean;
   #chunk: Buffer = NOTHING;
-  /** Where the bytes of the current chunk begin that are not decided yet. */
+  /** Start of the bytes in the current chunk that are not decided yet. */
   #from = 0;
   #held: Buffer[] = [];
   #heldBytes = 0;
-  /** The current event is too large to be held: it passes, whatever it is. */
+  /** The current event is too large to buffer: let it pass, whatever it is. */
   #letsGo = false;
-  /** The chunk ended in the CR that ends an event: a LF that follows belongs to the event, which was passed on or taken out. */
+  /** The chunk ended in the CR that ends an event: a following LF belongs to that event, which was passed or dropped. */
   #feed: "passes" | "drops" | undefined;
 
-  constructor({ vendor, kind, hidesUsage }: MeterOptions) {
+  constructor({ vendor, kind, isMedia = false, hidesUsage }: MeterOptions) {
     super();
     this.hidesUsage = hidesUsage && kind === "events";
-    this.reader = new UsageReader({ vendor, kind, onEvent: this.hidesUsage ? (end) => this.#event(end) : undefined });
+    this.reader = new UsageReader({
+      vendor,
+      kind,
+      isMedia,
+      onEvent: this.hidesUsage ? (end) => this.#event(end) : undefined,
+    });
   }
 
-  /** Bytes that wait here for the end of their event. */
+  /** Bytes buffered until the end of their event. */
   get heldBytes(): number {
     return this.#heldBytes;
   }
 
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
-    // A decoder may write nothing between the CR and the LF that end an event: the LF is still to come.
+    // A decoder may emit an empty chunk between the CR and LF that end an event: the LF is still to come.
     if (chunk.length === 0) {
       done();
       return;

@@ -23,12 +23,22 @@ test.each([
 });
 
 test.each([
+  ["audio/mpeg", true],
+  ["Image/png", true],
+  ["application/octet-stream", false],
+  ["text/plain", false],
+])("a body of the type %s is itself media: %s", (type, isMedia) => {
+  expect(readingOf({ headers: { "content-type": type }, statusCode: 200 }, "POST")).toMatchObject({ isMedia });
+});
+
+test.each([
   ["HEAD", 200],
   ["GET", 204],
   ["GET", 304],
 ])("the answer to %s of status %i has no body to decode", (method, statusCode) => {
   expect(readingOf({ headers: { "content-encoding": "gzip" }, statusCode }, method)).toEqual({
     kind: "unread",
+    isMedia: false,
     decoding: undefined,
   });
 });

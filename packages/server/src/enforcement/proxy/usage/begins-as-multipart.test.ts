@@ -3,7 +3,7 @@ import { text } from "node:stream/consumers";
 import { expect, test } from "vitest";
 import { beginsAsMultipart } from "./begins-as-multipart.js";
 
-/** What is said of a body that comes in these pieces, and the body as it is read afterwards. */
+/** The result for a body that arrives in these pieces, and the body as read afterwards. */
 async function asked(pieces: readonly string[]): Promise<[boolean | undefined, string]> {
   const body = new PassThrough();
   const found = beginsAsMultipart(body);
@@ -27,11 +27,11 @@ test.each([
   expect(await asked([...body])).toEqual([found, body]);
 });
 
-test("a body of three bytes is no multipart", async () => {
+test("a body of three bytes is not multipart", async () => {
   expect((await asked(["--b"]))[0]).toBe(false);
 });
 
-test("nothing is said of a client that went away", async () => {
+test("there is no result for a client that disconnects", async () => {
   const body = new PassThrough();
   body.on("error", () => undefined);
   const found = beginsAsMultipart(body);

@@ -1,17 +1,17 @@
 /**
- * Whether a body is what its content type `multipart/…` says, by its first bytes. Such bodies pass unread, because files that are uploaded
- * hold no call. But servers that parse JSON whatever the content type says (Ollama) would take a call out of a body that only
- * claims to be multipart, and no limit would have seen its model.
- * In: a request whose body nobody has read. The body is whole afterwards.
+ * Checks by its first bytes that a body is the `multipart/…` it claims to be. Such bodies pass unparsed, because uploaded files are no
+ * calls. But servers that parse JSON regardless of the content type (Ollama) would find a call in a body that only claims to be multipart,
+ * and no limit would have seen its model.
+ * In: a request whose body has not been read. The body is left intact.
  */
 import { once } from "node:events";
 import type { Readable } from "node:stream";
 
-/** The first boundary; some clients send a line end before it. A preamble, which RFC 2046 allows, is sent by none. */
+/** The first boundary; some clients put a line break before it. RFC 2046 allows a preamble, but no client sends one. */
 const firstBoundary = /^(?:\r\n)?--/;
 const MOST_BYTES = 4;
 
-/** Undefined if the client went away. */
+/** Undefined if the client disconnected. */
 export async function beginsAsMultipart(client: Readable): Promise<boolean | undefined> {
   let start: Buffer = Buffer.alloc(0);
   for (;;) {
@@ -27,7 +27,7 @@ export async function beginsAsMultipart(client: Readable): Promise<boolean | und
   }
 }
 
-/** Resolves when there is more to read, or there will never be. */
+/** Resolves when there is more to read, or never will be. */
 async function more(client: Readable): Promise<void> {
   const left = new AbortController();
   const { signal } = left;

@@ -9,7 +9,7 @@ function client(headers: Record<string, string> = {}): PassThrough & IncomingMes
   return Object.assign(new PassThrough(), { headers }) as unknown as PassThrough & IncomingMessage;
 }
 
-/** A body of so many bytes that does not end yet; resolves when all of them are held. */
+/** An unfinished body of `bytes` bytes; resolves when all of them are held. */
 async function holding(holder: BodyHolder, bytes: number) {
   const body = client();
   let came = 0;
@@ -27,7 +27,7 @@ async function holding(holder: BodyHolder, bytes: number) {
   return { body, held };
 }
 
-test("a body is held in blocks, however it came, and let go once", async () => {
+test("a body is held in blocks, however it arrives, and released once", async () => {
   const holder = new BodyHolder({ limitBytes: LIMIT });
   const body = client();
   const held = holder.hold(body, () => undefined);
@@ -42,7 +42,7 @@ test("a body is held in blocks, however it came, and let go once", async () => {
   expect([holder.heldBytes, blocks().length]).toEqual([0, 0]);
 });
 
-test("large bodies together may not take more than eight of the largest; small ones pass all the same", async () => {
+test("large bodies together may not exceed eight times the maximum; small ones are still accepted", async () => {
   const holder = new BodyHolder({ limitBytes: LIMIT });
   const eight = await Promise.all(Array.from({ length: 8 }, () => holding(holder, LIMIT)));
   expect(holder.heldBytes).toBe(8 * LIMIT);
@@ -58,7 +58,7 @@ test("large bodies together may not take more than eight of the largest; small o
   expect(holder.heldBytes).toBe(0);
 });
 
-test("a body that is too large is refused at its announcement, or where it passes the limit", async () => {
+test("a body that is too large is refused by its Content-Length, or when it exceeds the limit", async () => {
   const holder = new BodyHolder({ limitBytes: LIMIT });
   await expect(holder.hold(client({ "content-length": "1000001" }), () => undefined)).rejects.toThrow(
     "body: expected at most 1000000 bytes",
@@ -70,7 +70,7 @@ test("a body that is too large is refused at its announcement, or where it passe
   expect([holder.heldBytes, body.destroyed]).toEqual([0, false]);
 });
 
-test("a reader that refuses ends the holding, and the connection stays for the answer", async () => {
+test("a reader that refuses ends the buffering, and the connection stays open for the answer", async () => {
   const holder = new BodyHolder({ limitBytes: LIMIT });
   const body = client();
   const held = holder.hold(body, () => {

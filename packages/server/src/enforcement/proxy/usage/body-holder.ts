@@ -1,26 +1,26 @@
 /**
- * Holds a request's body until the request is decided: bounded for one, and for all together.
- * In: a request whose body nobody has read. Out: the body's bytes, or a ServiceError (413, 503).
+ * Buffers a request's body until the request is decided, bounded per body and in total.
+ * In: a request whose body has not been read. Out: the body's bytes, or a ServiceError (413, 503).
  */
 import type { IncomingMessage } from "node:http";
 import { ServiceError } from "../../../errors.js";
 
-/** A body this small is always taken: connections, not bodies, are what bounds these. */
+/** A body this small is always accepted: these are bounded by the number of connections. */
 const SMALL_BYTES = 64 * 1024;
-/** So many of the largest bodies may be held at the same time. */
+/** Total memory, in bodies of maximum size. */
 const LARGEST_BODIES = 8;
 
 export interface HeldBody {
   readonly bytes: number;
-  /** The bytes, until they are let go. */
+  /** The bytes, until they are released. */
   blocks(): readonly Buffer[];
-  /** Forgets the bytes; again: nothing happens. */
+  /** Releases the bytes; idempotent. */
   letGo(): void;
 }
 
 export class BodyHolder {
   readonly #limitBytes: number;
-  /** Bytes of bodies beyond the small ones. */
+  /** Bytes of all bodies other than small ones. */
   #heldBytes = 0;
 
   constructor({ limitBytes }: { limitBytes: number }) {
@@ -31,7 +31,7 @@ export class BodyHolder {
     return this.#heldBytes;
   }
 
-  /** Undefined if the client went away. `onChunk` may throw; nothing more is read then. */
+  /** Undefined if the client disconnected. `onChunk` may throw, which stops reading. */
   async hold(client: IncomingMessage, onChunk: (chunk: Buffer) => void): Promise<HeldBody | undefined> {
     const announced = Number(client.headers["content-length"] ?? 0);
     if (announced > this.#limitBytes) throw this.#tooLarge();
@@ -44,7 +44,7 @@ export class BodyHolder {
       blocks = new Blocks();
     };
     try {
-      // Not destroyed where the loop is left: the refusal has to be sent on the same connection.
+      // Keep the connection when leaving the loop: a refusal is sent on it.
       for await (const chunk of client.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
         bytes += chunk.length;
         if (bytes > this.#limitBytes) throw this.#tooLarge();
@@ -71,7 +71,10 @@ export class BodyHolder {
 
 const BLOCK_BYTES = 64 * 1024;
 
-/** Bytes in blocks of one size. A body that comes byte by byte would cost a hundred bytes of bookkeeping for each if its pieces were kept. */
+/**
+ * Copies bytes into blocks of one size: keeping each piece of a body that arrives byte by byte would cost a hundred bytes of overhead per
+ * byte.
+ */
 class Blocks {
   readonly #full: Buffer[] = [];
   #open = Buffer.allocUnsafe(0);
@@ -91,7 +94,7 @@ class Blocks {
     return this.#used === 0 ? [] : [...this.#full, this.#open.subarray(0, this.#used)];
   }
 
-  /** The first block is as large as what came: most bodies are one piece. */
+  /** The first block is as large as the first piece, since most bodies come in one. */
   #grow(bytes: number): void {
     if (this.#used > 0) this.#full.push(this.#open);
     this.#open = Buffer.allocUnsafe(this.#used === 0 ? Math.min(bytes, BLOCK_BYTES) : BLOCK_BYTES);

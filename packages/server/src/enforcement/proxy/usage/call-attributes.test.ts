@@ -3,9 +3,16 @@ import { estimates, settlement } from "./call-attributes.js";
 import { pricesOf } from "./prices.js";
 
 const prices = pricesOf({ models: { m: { prompt: 1, completion: 10 } } }, Error);
-const facts = { model: "m", isStream: true, maxTokens: 50, promptTokens: 100, askForUsage: undefined };
+const facts = {
+  model: "m",
+  isStream: true,
+  maxTokens: 50,
+  promptTokens: 100,
+  isBackground: false,
+  askForUsage: undefined,
+};
 
-test("a call with a bound has estimates of everything", () => {
+test("a call with a token bound has all estimates", () => {
   expect(estimates(facts, prices)).toEqual({
     model: "m",
     stream: true,
@@ -16,7 +23,7 @@ test("a call with a bound has estimates of everything", () => {
   });
 });
 
-test("without a bound, a model or prices no figure is made up", () => {
+test("without a bound, model or prices no figure is invented", () => {
   expect(estimates({ ...facts, maxTokens: undefined, model: undefined }, prices)).toEqual({
     stream: true,
     estimated_prompt_tokens: 100,
@@ -24,8 +31,8 @@ test("without a bound, a model or prices no figure is made up", () => {
   expect(estimates(facts, undefined)).not.toHaveProperty("estimated_cost_microdollars");
 });
 
-test("what was used is what the server reports; what it does not, the estimate of the prompt", () => {
-  const usage = { prompt: 90, completion: 7, cachedPrompt: 10 };
+test("usage is what the server reports, or else the estimate of the prompt", () => {
+  const usage = { prompt: 90, completion: 7, cachedPrompt: 10, cacheWrite: 0 };
   expect(settlement({ facts, prices, usage })).toEqual({
     prompt_tokens: 90,
     completion_tokens: 7,

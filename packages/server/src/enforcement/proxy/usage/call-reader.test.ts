@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type CallFacts, CallReader } from "./call-reader.js";
+import { tokensIn } from "./usage-reader.js";
 import { vendorOf } from "./vendors.js";
 
 function read(
@@ -16,7 +17,7 @@ function read(
 
 const factsOf = (body: unknown) => read(JSON.stringify(body)).facts!;
 
-/** The body with its splice done, parsed. */
+/** The parsed body after applying the splice. */
 function spliced(text: string): unknown {
   const { askForUsage } = read(text).facts!;
   if (askForUsage === undefined) return undefined;
@@ -76,7 +77,7 @@ test.each([-1, 0, 1e300, 0.5, "5", null, true, [5], { a: 5 }])("a bound of %j is
   expect(factsOf({ max_tokens }).maxTokens).toBeUndefined();
 });
 
-test("a nested bound, or one in a text, is none", () => {
+test("a nested bound, or one inside a string, does not count", () => {
   expect(
     factsOf({ metadata: { max_tokens: 5 }, messages: ['"max_tokens": 6'], "a/max_tokens": 1 }).maxTokens,
   ).toBeUndefined();
@@ -117,7 +118,7 @@ test.each([
   expect(read(text)).toEqual({ facts: undefined, mistake });
 });
 
-test("an image in base64 counts as a thousand tokens, a text of the same length by its bytes", () => {
+test("a base64 image counts as a thousand tokens, a text of the same length by its bytes", () => {
   const image = `data:image/png;base64,${"iVBORw0KGgo".repeat(10_000)}`;
   const withImage = { input: [{ content: [{ image_url: image }] }], images: [image] };
   expect(factsOf(withImage).promptTokens).toBe(2_000);
@@ -149,7 +150,7 @@ test.each([
   expect(read(text).facts?.promptTokens).toBe(3_000);
 });
 
-test("a prompt of token numbers counts each of them; other numbers are no prompt", () => {
+test("a prompt of token ids counts each of them; other numbers are no prompt", () => {
   expect(factsOf({ prompt: [1, 2, 3, 4] }).promptTokens).toBe(4);
   expect(
     factsOf({
@@ -162,7 +163,68 @@ test("a prompt of token numbers counts each of them; other numbers are no prompt
   expect(factsOf({ max_tokens: 5, logit_bias: { 50256: -100 }, stop: [1, 2] }).promptTokens).toBe(0);
 });
 
-test("names and numbers in the description of a tool are part of the prompt", () => {
+const big = { ["n".repeat(40_000)]: Array.from({ length: 1_000 }, () => 1234) };
+
+test.each([
+  { messages: [{ content: [{ type: "tool_use", input: big }] }] },
+  { messages: [{ content: [{ toolUse: { input: big } }] }] },
+  { messages: [{ content: [{ toolResult: { content: [{ json: big }] } }] }] },
+  { messages: [{ tool_calls: [{ function: { name: "f", arguments: big } }] }] },
+  { contents: [{ parts: [{ functionCall: { args: big } }] }] },
+  { contents: [{ parts: [{ functionResponse: { response: big } }] }] },
+  { documents: [{ data: big }] },
+])("names and numbers that a tool was called with, or answered, are part of the prompt (%#)", (call) => {
+  expect(factsOf(call).promptTokens).toBeGreaterThanOrEqual(11_000);
+});
+
+test("member names of messages cost nothing, even after those of a tool", () => {
+  const use = { type: "tool_use", input: { ab: 12 } };
+  const text = { type: "text", text: "1234" };
+  const tokens = tokensIn("tool_use".length + 2 + 2 + 2 * ("text".length + 4));
+  expect(factsOf({ messages: [{ content: [use, text, text] }] }).promptTokens).toBe(tokens);
+});
+
+test.each([
+  [{ previous_response_id: "resp_1" }, 10_000],
+  [{ conversation: "conv_1" }, 10_000],
+  [{ conversation: { id: "conv_1" } }, 10_000],
+  [{ prompt: { id: "pmpt_1" } }, 10_000],
+  [{ cachedContent: "cachedContents/1" }, 10_000],
+  [{ previous_response_id: null, conversation: "" }, 0],
+  [{ input: [{ content: [{ type: "input_file", file_id: "file-1" }] }] }, 1_000],
+  [{ input: [{ content: [{ type: "input_file", file_url: "https://x.example/a.pdf" }] }] }, 1_000],
+  [
+    { input: [{ content: [{ image_url: "https://x.example/a.png" }, { image_url: "https://x.example/b.png" }] }] },
+    2_000,
+  ],
+  [{ messages: [{ content: [{ image_url: { url: "https://x.example/a.png" } }] }] }, 1_000],
+  [{ messages: [{ content: [{ source: { type: "url", url: "https://x.example/a.png" } }] }] }, 1_000],
+  [{ messages: [{ content: [{ source: { type: "file", file_id: "file_1" } }] }] }, 1_000],
+  [{ contents: [{ parts: [{ fileData: { fileUri: "gs://b/a.mp4" } }] }] }, 1_000],
+  [{ messages: [{ content: [{ document: { source: { s3Location: { uri: "s3://b/a.pdf" } } } }] }] }, 1_000],
+  [{ input: [{ content: [{ annotations: [{ file_id: "f" }] }, { url: "https://x.example" }] }] }, 0],
+  [{ messages: [{ content: [{ image_url: { url: "data:image/png;base64,AAAA" } }] }] }, 0],
+])("%j names a part of the prompt that the vendor has, or fetches: %i tokens", (call, tokens) => {
+  // Plus a few for the names and types themselves.
+  const { promptTokens } = factsOf(call);
+  expect([promptTokens >= tokens, promptTokens - tokens < 30]).toEqual([true, true]);
+});
+
+test("Ollama's context is a prompt of token ids", () => {
+  expect(factsOf({ context: [1, 2, 3] }).promptTokens).toBe(3);
+});
+
+test.each([
+  [true, true],
+  [1, true],
+  [false, false],
+  [null, false],
+])("background: %j asks for work behind the answer: %s", (background, isBackground) => {
+  expect(factsOf({ background }).isBackground).toBe(isBackground);
+  expect(factsOf({}).isBackground).toBe(false);
+});
+
+test("names and numbers in a tool's schema are part of the prompt", () => {
   const properties = { ["n".repeat(40_000)]: { enum: Array.from({ length: 1_000 }, () => 1234) } };
   expect(factsOf({ tools: [{ function: { parameters: { properties } } }] }).promptTokens).toBeGreaterThan(11_000);
   expect(factsOf({ metadata: properties }).promptTokens).toBe(0);
@@ -187,6 +249,7 @@ test.each([
   ["/", "/api/chat", { max_tokens: 1 }, undefined],
   ["/", "/api/generate?x", { max_tokens: 1, options: { num_predict: 40 } }, 40],
   ["/usageMetadata", "/v1beta/models/g:streamGenerateContent?alt=sse", { max_tokens: 1 }, undefined],
+  ["/usageMetadata", "/v1beta/models/g%3AgenerateContent", { max_tokens: 1 }, undefined],
   ["/usageMetadata", "/v1beta/models/g:generateContent", { generationConfig: { maxOutputTokens: 30 } }, 30],
   ["/usage", "/model/m/converse-stream", { max_tokens: 1 }, undefined],
   ["/usage", "/elsewhere", { max_tokens: 50 }, 50],
@@ -195,6 +258,17 @@ test.each([
   const reader = new CallReader(vendorOf(usage).boundsOf(target));
   reader.push(Buffer.from(JSON.stringify(body)));
   expect(reader.end()?.maxTokens).toBe(bound);
+});
+
+test.each([
+  ["{}", true],
+  ['{"stream":null}', true],
+  ['{"stream":false}', false],
+  ['{"stream":true}', true],
+])("where a server streams by default, %s asks for a stream: %s", (body, isStream) => {
+  const reader = new CallReader(vendorOf("/").boundsOf("/api/chat"), { isStream: true });
+  reader.push(Buffer.from(body));
+  expect(reader.end()?.isStream).toBe(isStream);
 });
 
 test.each([
@@ -210,7 +284,7 @@ test.each([
   expect(spliced(text)).toEqual(asked);
 });
 
-test("a call is the same however its body is cut", () => {
+test("a call reads the same however its body is split", () => {
   const body = JSON.stringify({
     model: "claude-ü",
     stream: true,

@@ -1,8 +1,8 @@
 /**
- * Reads what a call asks for from the bytes of its JSON body, as they arrive: model, bounds on the answer, size of the prompt.
+ * Extracts what a call asks for from its JSON body as the bytes arrive: model, bounds on the answer, size of the prompt.
  * In: the body's bytes. Out: facts of the call, or the mistake for which it is refused. Keeps no part of the body.
- * A name that comes twice is refused: parsers differ in which of the two they take, and the limits would be another model's. So is one in
- * other letters, such as "Model": Go's parser, and Ollama with it, takes both for the same.
+ * A duplicate name is refused: parsers differ in which one they use, so the limits of another model might apply. So is a name in different
+ * case, such as "Model": Go's JSON parser, and so Ollama, takes both for the same.
  */
 import { JsonScanner, textOf } from "sluice/internal";
 import type { Splice } from "./splice-blocks.js";
@@ -11,45 +11,64 @@ import { allBounds, choiceCounts, LIFTING_BOUND } from "./vendors.js";
 
 export interface CallFacts {
   readonly model: string | undefined;
-  /** Everything but absent, `false` and `null`: servers take "yes" and 1 for true. */
+  /** True for anything but absent, `false` and `null` (servers accept "yes" and 1), unless the path decides. */
   readonly isStream: boolean;
-  /** The most tokens that the answer may have, over all of its choices; undefined where the call does not say, or in no usable form. */
+  /** Maximum tokens of the answer over all its choices; undefined if the call does not bound it, or not in a usable form. */
   readonly maxTokens: number | undefined;
-  /** By the bytes of its texts. */
+  /** Estimated from the size of its text, and from content that it references. */
   readonly promptTokens: number;
-  /** How to ask for usage in the stream; undefined if it is asked for, or cannot be. */
+  /** The answer only acknowledges that work has begun (`background` in the Responses API). */
+  readonly isBackground: boolean;
+  /** The edit that requests usage in the stream; undefined if it is requested already, or cannot be. */
   readonly askForUsage: Splice | undefined;
 }
 
-/** The estimate must stay a whole number that every store counts exactly. */
+/** Keeps estimates in the range that every store counts exactly. */
 const MOST_TOKENS = 1_000_000_000;
 const MOST_MODEL_LENGTH = 256;
-/** A long string of these characters is an image or a file, which a model takes for about as many tokens as a short text. */
+/** A long string of only these characters is an image or a file, which costs a model about as many tokens as a short text. */
 const base64Text = /^(?:data:[\w/+.;=-]*,)?[\w+/=-]+$/;
 const MEDIA_BYTES = 1_024;
 const MEDIA_TOKENS = 1_000;
-/** Around a name. */
+/**
+ * Charged for earlier context that the vendor stores and prepends to the prompt, of unknown size. A call that is broken off is charged by
+ * this estimate.
+ */
+const EARLIER_TOKENS = 10_000;
+/** Around a string. */
 const QUOTES = 2;
 /**
- * Where vendors take images, sounds and files: the parts of a call that hold them, and the names that they have there. Elsewhere, such as in
- * the description of a tool, a long text without spaces would pass for a short one, and a call that is broken off is charged by this.
+ * Where vendors accept images, audio and files: the members of a call, and their names within. Elsewhere, such as in a tool's description,
+ * a long text without spaces would count as a short one, and a call that is broken off is charged by this estimate.
  */
 const mediaParts = new Set(["messages", "input", "contents", "images", "image", "image_data", "multimodal_data"]);
 const mediaSteps = new Set([
   ...["url", "image_url", "data", "file_data", "b64_json", "image", "images", "audio", "bytes"],
   ...["image_data", "multimodal_data"],
 ]);
-/** Of these the model reads the names and the numbers too. */
-const schemaParts = new Set(["tools", "functions", "response_format", "text", "toolConfig", "format"]);
-/** A prompt may be a list of tokens, by their numbers. */
-const tokenParts = new Set(["prompt", "input"]);
+/** In these members the model reads names and numbers too. */
+const schemaParts = new Set(["tools", "functions", "response_format", "text", "toolConfig", "format", "documents"]);
+/** And in these, wherever they occur in a message: what a model passed to a tool, and the tool's answer. */
+const toolSteps = new Set(["input", "args", "arguments", "parameters", "json", "response", "output"]);
+/** A prompt may be a list of token ids; Ollama's `context` is one from an earlier call. */
+const tokenParts = new Set(["prompt", "input", "context"]);
+/** An image or a file that the vendor stores or fetches. */
+const namedMediaSteps = new Set(["image_url", "file_url", "video_url", "audio_url", "file_id", "fileUri", "file_uri"]);
+/** These own a `url` or `uri` step. */
+const namedMediaOwners = new Set(["image_url", "video_url", "audio_url", "source", "s3Location", "s3_location"]);
+/** Parts of the prompt that the vendor stores. */
+const earlierPaths = new Set([
+  ...["previous_response_id", "conversation", "conversation/id", "prompt/id"],
+  ...["cachedContent", "cached_content"],
+]);
 
-/** Of all paths that are read. */
+/** Depth of the paths that are read. */
 const MOST_STEPS = 2;
 
 const readPaths = new Set([
   "model",
   "stream",
+  "background",
   "stream_options",
   "stream_options/include_usage",
   ...allBounds,
@@ -57,11 +76,11 @@ const readPaths = new Set([
   ...choiceCounts,
 ]);
 
-/** Those, and the objects that they stand in: of two of these, too, one parser takes the first and another the last. */
+/** Those, and their parent objects: parsers disagree on duplicates of these, too. */
 const knownPaths = new Set([...readPaths, ...[...readPaths].map((path) => path.replace(/\/.*/, ""))]);
 const knownByFold = new Map([...knownPaths].map((path) => [fold(path), path]));
 
-/** As Go's parser compares names: by capital letters, which the long s (U+017F) and the sign for kelvin (U+212A) share with s and k. */
+/** Case-folds names as Go's JSON parser does: via upper case, where the long s (U+017F) and the Kelvin sign (U+212A) equal S and K. */
 function fold(path: string): string {
   return path.toUpperCase().toLowerCase();
 }
@@ -70,27 +89,33 @@ export class CallReader {
   readonly #scanner: JsonScanner;
   readonly #bounds: readonly string[];
   readonly #seen = new Set<string>();
-  /** Numbers as they were written; of what is none, what it is instead. */
+  /** The raw text of numbers and literals; for other values, their type. */
   readonly #literals = new Map<string, string>();
   #mistake: string | undefined;
   #model: string | undefined;
-  #isStream = false;
+  readonly #isStreamByDefault: boolean;
+  #isStream: boolean;
   #textBytes = 0;
   #tokens = 0;
   #media = 0;
-  /** In a list: each has an answer of its own. */
+  #earlier = 0;
+  /** Depth of the tool's input or output being read; 0 outside of one. */
+  #toolDepth = 0;
+  /** Prompts in a list: each gets its own answer. */
   #prompts = 0;
-  /** The top member that is being read. */
+  /** The top-level member being read. */
   #part = "";
-  /** Where the object's first member would stand. */
+  /** Offset right after the object's opening brace. */
   #insideTop: number | undefined;
   #hasStreamOption = false;
   #streamOptions: { kind: "null" | "object" | "other"; start: number; end: number } | undefined;
   #includeUsage: { isTrue: boolean; start: number; end: number } | undefined;
 
-  /** `bounds`: where the server that is called looks for the most tokens of its answer. */
-  constructor(bounds: readonly string[] = allBounds) {
+  /** `bounds`: the paths where this server looks for the maximum tokens. `isStream`: the default if the body does not say. */
+  constructor(bounds: readonly string[] = allBounds, { isStream = false } = {}) {
     this.#bounds = bounds;
+    this.#isStreamByDefault = isStream;
+    this.#isStream = isStream;
     this.#scanner = new JsonScanner({
       key: () => this.#key(),
       open: (kind) => this.#open(kind),
@@ -103,12 +128,12 @@ export class CallReader {
     this.#scanner.push(chunk);
   }
 
-  /** Undefined while the body may be accepted. */
+  /** Undefined while the body is acceptable. */
   get mistake(): string | undefined {
     return this.#scanner.mistake === undefined ? this.#mistake : `body: expected JSON; ${this.#scanner.mistake}`;
   }
 
-  /** After the last byte. */
+  /** Call this after the last byte. */
   end(): CallFacts | undefined {
     this.#scanner.end();
     if (this.#insideTop === undefined) this.#mistake ??= "body: expected a JSON object";
@@ -117,15 +142,20 @@ export class CallReader {
       model: this.#model,
       isStream: this.#isStream,
       maxTokens: this.#maxTokens(),
-      promptTokens: Math.min(MOST_TOKENS, tokensIn(this.#textBytes) + this.#tokens + this.#media * MEDIA_TOKENS),
+      promptTokens: Math.min(
+        MOST_TOKENS,
+        tokensIn(this.#textBytes) + this.#tokens + this.#media * MEDIA_TOKENS + this.#earlier * EARLIER_TOKENS,
+      ),
+      isBackground: !["false", "null", undefined].includes(this.#literals.get("background")),
       askForUsage: this.#splice(),
     };
   }
 
   #key(): void {
     const { depth, span } = this.#scanner;
-    if (depth > 1 && schemaParts.has(this.#part)) this.#textBytes += span.end - span.start - QUOTES;
-    // Most names of a call stand deeper, in its messages.
+    if (depth <= this.#toolDepth) this.#toolDepth = 0;
+    if (this.#isReadWhole()) this.#textBytes += span.end - span.start - QUOTES;
+    // Most names of a call are deeper, in its messages.
     if (depth > MOST_STEPS) return;
     const { path } = this.#scanner;
     if (depth === 1) this.#part = path;
@@ -142,6 +172,7 @@ export class CallReader {
   #open(kind: "object" | "array"): void {
     const { path, depth, span } = this.#scanner;
     if (depth === 0 && kind === "object") this.#insideTop = span.end;
+    if (depth > MOST_STEPS && this.#toolDepth === 0 && toolSteps.has(this.#scanner.lastStep)) this.#toolDepth = depth;
     if (path === "prompt/*") this.#prompts++;
     if (path === "stream_options") this.#streamOptions = { kind: kind === "object" ? "object" : "other", ...span };
     else if (path === "stream_options/include_usage") this.#streamOptions = { kind: "other", ...span };
@@ -152,11 +183,11 @@ export class CallReader {
 
   #literal(text: string): void {
     if (this.#scanner.lastStep === "*" && tokenParts.has(this.#part)) this.#tokens++;
-    else if (schemaParts.has(this.#part)) this.#textBytes += text.length;
+    else if (this.#isReadWhole()) this.#textBytes += text.length;
     const { path, span } = this.#scanner;
     if (!readPaths.has(path)) return;
     if (path === "stream_options/include_usage") this.#includeUsage = { isTrue: text === "true", ...span };
-    else if (path === "stream") this.#isStream = text !== "false" && text !== "null";
+    else if (path === "stream") this.#isStream = text === "null" ? this.#isStreamByDefault : text !== "false";
     else if (path === "stream_options") this.#streamOptions = { kind: text === "null" ? "null" : "other", ...span };
     else if (path === "model" && text !== "null") this.#mistake ??= "model: expected a string";
     else this.#literals.set(path, text);
@@ -166,7 +197,11 @@ export class CallReader {
     const { path, span } = this.#scanner;
     if (path === "prompt/*") this.#prompts++;
     if (bytes >= MEDIA_BYTES && this.#isMedia() && base64Text.test(start)) this.#media++;
-    else this.#textBytes += bytes;
+    else {
+      this.#textBytes += bytes;
+      if (bytes > 0 && earlierPaths.has(path)) this.#earlier++;
+      else if (bytes > 0 && this.#isNamedMedia(path, start)) this.#media++;
+    }
     if (path === "stream_options/include_usage") this.#includeUsage = { isTrue: false, ...span };
     else if (path === "stream") this.#isStream = true;
     else if (path === "stream_options") this.#streamOptions = { kind: "other", ...span };
@@ -174,7 +209,21 @@ export class CallReader {
     else if (readPaths.has(path)) this.#literals.set(path, "string");
   }
 
-  /** By the name of the string, or of the list that it stands in. */
+  /** Whether the model reads names and numbers here. */
+  #isReadWhole(): boolean {
+    const { depth } = this.#scanner;
+    return (depth > 1 && schemaParts.has(this.#part)) || (this.#toolDepth > 0 && depth > this.#toolDepth);
+  }
+
+  /** Annotations belong to earlier answers: what they reference is no part of the prompt. */
+  #isNamedMedia(path: string, start: string): boolean {
+    if (!mediaParts.has(this.#part) || this.#toolDepth > 0 || /^data:/i.test(start)) return false;
+    const [owner = "", last = ""] = path.split("/").slice(-2);
+    const isNamed = namedMediaSteps.has(last) || ((last === "url" || last === "uri") && namedMediaOwners.has(owner));
+    return isNamed && !path.includes("/annotations/");
+  }
+
+  /** Decided by the name of the string, or of the list that contains it. */
   #isMedia(): boolean {
     if (!mediaParts.has(this.#part)) return false;
     const { lastStep, path } = this.#scanner;
@@ -190,8 +239,8 @@ export class CallReader {
   }
 
   /**
-   * The largest that the call names, for each of its prompts and their choices. None, if any of them is no whole number above 0: the server
-   * may refuse it, take it for "no bound", or read a number out of it ("5000"), whatever stands under the other names.
+   * The largest bound in the call, times its prompts and choices. Undefined if any bound is not a positive whole number: the server may
+   * reject it, treat it as unbounded, or parse a number from it ("5000"), whatever the other names say.
    */
   #maxTokens(): number | undefined {
     const bounds = this.#counts(this.#bounds);
@@ -202,7 +251,7 @@ export class CallReader {
     return Number.isNaN(most) ? undefined : Math.min(MOST_TOKENS, most);
   }
 
-  /** Of those that the call names; NaN for what is no count. */
+  /** The values of those that are present; NaN for one that is not a positive whole number. */
   #counts(paths: readonly string[]): number[] {
     return paths.flatMap((path) => {
       const text = this.#literals.get(path);

@@ -1,28 +1,40 @@
 /**
- * `--usage`: the proxy in front of a server of language models. A call's body is read for what it asks, the decision holds an estimate,
- * the answer is read for what was used, and that is settled.
+ * `--usage`: the proxy as a gateway to a language model API. A call's body is parsed for what it asks, the decision reserves an estimate,
+ * the answer is parsed for its usage, and the reservation is settled at that.
  *
- *   read the body (bounded) -> attributes -> check -> pass on, reading the answer as it streams -> settle
+ *   read the body (bounded) -> attributes -> check -> forward, parsing the answer as it streams -> settle
  *
- * How a call ends: answered below 400, settled by its usage, else by the text that was seen · the client or the upstream broke off, settled
- * by what was seen · answered 400 or above, or by this proxy itself, cancelled: no tokens.
+ * How a call ends:
+ *   answered below 400              settled by the reported usage, else by the text that was seen
+ *   the client disconnected         drained for a moment (`drain-answer.ts`), then settled by what was seen
+ *   the upstream broke off          settled by what was seen
+ *   timed out before an answer, or  settled by the prompt
+ *   the client left before that
+ *   answered 400 or above, or by    cancelled: no tokens
+ *   this proxy itself
+ *
+ * Only a POST is a call: other answers may repeat the usage of a call already charged, or be a file written by a client.
  */
 import type { IncomingMessage } from "node:http";
-import type { Transform } from "node:stream";
+import type { Duplex } from "node:stream";
 import type { Attributes } from "sluice";
 import { ServiceError } from "../../../errors.js";
 import { hasNoBody } from "../message-headers.js";
 import { AnswerMeter } from "./answer-meter.js";
 import { readingOf } from "./answer-reading.js";
 import { beginsAsMultipart } from "./begins-as-multipart.js";
+import { isReadAlike } from "./body-charset.js";
 import { BodyHolder, type HeldBody } from "./body-holder.js";
 import { estimates, settlement } from "./call-attributes.js";
+import { isCompletion, isUpload, modelIn, modelName, runsInBackground, streamsAt } from "./call-path.js";
 import { type CallFacts, CallReader } from "./call-reader.js";
+import { AnswerDrain } from "./drain-answer.js";
+import { MultipartCall } from "./multipart-call.js";
 import type { Prices } from "./prices.js";
 import { spliceBlocks, splicedBytes } from "./splice-blocks.js";
-import { isCompletion, type Vendor } from "./vendors.js";
+import type { Vendor } from "./vendors.js";
 
-/** A count of a prompt's tokens by the user's own code; throws or returns nonsense: the bytes are counted. */
+/** Counts a prompt's tokens with the user's own code; if it throws or returns nonsense, bytes are counted instead. */
 export type CountTokens = (call: { model: string | undefined; body: Buffer }) => unknown;
 
 interface GatewayOptions {
@@ -30,17 +42,19 @@ interface GatewayOptions {
   readonly prices: Prices | undefined;
   readonly countTokens: CountTokens | undefined;
   readonly bodyLimitBytes: number;
-  /** Whether to ask for usage in OpenAI's streams where the client does not. */
+  /** Whether to request usage in OpenAI streams if the client does not. */
   readonly asksForUsage: boolean;
-  /** The upstream's own rate limit fields tell of its operator's account; with fields of ours they would contradict each other. */
+  /** The upstream's rate limit headers describe the operator's account, and would contradict ours. */
   readonly hidesVendorFields: boolean;
-  /** Called once for each call that used anything, when it is over. */
+  /** How long the answer to a client that has left is drained for its usage; 0: not at all. */
+  readonly drainMs: number;
+  /** Called once, at the end of each call that used anything. */
   readonly onUsed?: ((used: UsedByCall) => void) | undefined;
 }
 
-/** What a call has used, for those who count by model. */
+/** A call's usage, for counting per model. */
 export interface UsedByCall {
-  /** Of the price table, where there is one; else as the call named it. */
+  /** The entry in the price table if there is one; otherwise the name in the call. */
   readonly model: string | undefined;
   readonly promptTokens: number;
   readonly completionTokens: number;
@@ -48,31 +62,37 @@ export interface UsedByCall {
   readonly microdollars: number | undefined;
 }
 
-/** The body that the upstream gets. */
+/** The body sent to the upstream. */
 export interface CallBody {
   readonly bytes: number;
   blocks(): readonly Buffer[];
-  /** The bytes were handed on. */
+  /** Releases the bytes once they have been sent. */
   letGo(): void;
 }
 
-/** The answer's way through the proxy. */
+/** What the proxy does to the answer. */
 interface AnswerPath {
-  /** The streams that it passes, in order. */
-  readonly through: readonly Transform[];
-  /** Header fields that do not reach the client; asked in lower case. */
+  /** The streams it passes through, in order. */
+  readonly through: readonly Duplex[];
+  /** Header fields to withhold from the client; called with lower case. */
   readonly drop: (name: string) => boolean;
 }
 
 export interface LlmCall {
-  /** Of the request, beside the others. */
+  /** Added to the request's attributes. */
   readonly attributes: Attributes;
-  /** Absent: the client's body passes unread, if there is one. */
+  /** Absent: the client's body, if any, is forwarded unparsed. */
   readonly body: CallBody | undefined;
   answered(answer: IncomingMessage): AnswerPath;
-  /** What the call has used, once it is over. `isWhole`: its response was sent to the end. Undefined: nothing was used. */
-  used(end: { isWhole: boolean }): Attributes | undefined;
-  /** The call is over, and has used so much. */
+  /** The client has disconnected. Resolves when the answer is no longer read; undefined if it is not drained. */
+  readOn(): Promise<void> | undefined;
+  readonly isReadOn: boolean;
+  /**
+   * The usage of a finished call. `isWhole`: its response was sent completely; `status`: of the response. Undefined: it used nothing.
+   * Empty: its usage is unknown, and the reserved amount stands.
+   */
+  used(end: { isWhole: boolean; status?: number }): Attributes | undefined;
+  /** Reports a finished call and its usage. */
   ended(used: Attributes): void;
 }
 
@@ -80,26 +100,31 @@ export class LlmGateway {
   readonly vendor: Vendor;
   readonly #options: GatewayOptions;
   readonly #bodies: BodyHolder;
+  readonly #drain: AnswerDrain;
 
   constructor(options: GatewayOptions) {
     this.vendor = options.vendor;
     this.#options = options;
     this.#bodies = new BodyHolder({ limitBytes: options.bodyLimitBytes });
+    this.#drain = new AnswerDrain({ longestMs: options.drainMs });
   }
 
-  /** Bytes of bodies that are held, small ones aside. */
+  /** Buffered bytes of request bodies, without the small ones. */
   get heldBytes(): number {
     return this.#bodies.heldBytes;
   }
 
-  /** Undefined if the client went away. Rejects with a ServiceError for a body that is refused. */
+  /** Undefined if the client disconnected. Rejects with a ServiceError for a refused body. */
   async read(client: IncomingMessage): Promise<LlmCall | undefined> {
     if (hasNoBody(client)) return this.#call(client);
-    // Files that are uploaded hold no call.
-    if (/^multipart\//i.test(client.headers["content-type"] ?? "")) {
-      const isMultipart = await beginsAsMultipart(client);
-      if (isMultipart === false) refuse("body: expected its first boundary, because its content type is multipart");
-      return isMultipart ? this.#call(client) : undefined;
+    const target = client.url ?? "";
+    const type = contentTypeOf(client);
+    const isMultipart = /^ *multipart\//i.test(type);
+    // Uploaded files contain no call.
+    if (isMultipart && isUpload(target)) {
+      const begins = await beginsAsMultipart(client);
+      if (begins === false) refuse("body: expected its first boundary, because its content type is multipart");
+      return begins ? this.#call(client) : undefined;
     }
     const coding = client.headers["content-encoding"];
     if (coding !== undefined && coding.toLowerCase() !== "identity")
@@ -107,23 +132,38 @@ export class LlmGateway {
         "unsupported-media-type",
         `content-encoding: expected none, got ${JSON.stringify(coding)}`,
       );
-    const reader = new CallReader(this.vendor.boundsOf(client.url ?? ""));
+    if (!isMultipart && !isReadAlike(type))
+      throw new ServiceError("unsupported-media-type", "content-type: expected UTF-8, got another charset");
+    const streams = streamsAt(target);
+    const reader = isMultipart
+      ? new MultipartCall(type)
+      : new CallReader(this.vendor.boundsOf(target), { isStream: streams === "by-default" });
     const held = await this.#bodies.hold(client, (chunk) => {
       reader.push(chunk);
       refuse(reader.mistake);
     });
     if (held === undefined) return undefined;
-    const facts = reader.end();
-    if (facts !== undefined) return this.#call(client, this.#counted(facts, held), held);
-    held.letGo();
-    return refuse(reader.mistake);
+    const read = reader.end();
+    if (read === undefined) {
+      held.letGo();
+      return refuse(reader.mistake);
+    }
+    const facts = {
+      ...read,
+      model: modelIn(target) ?? (read.model === undefined ? undefined : modelName(read.model)),
+      isStream: read.isStream || streams === "always",
+      isBackground: read.isBackground && runsInBackground(target),
+    };
+    return this.#call(client, isMultipart ? facts : this.#counted(facts, held), held);
   }
 
   #call({ method, url = "" }: IncomingMessage, facts?: CallFacts, held?: HeldBody): LlmCall {
     const { vendor, prices, asksForUsage, hidesVendorFields, onUsed } = this.#options;
     const isAsked = asksForUsage && facts?.isStream === true && vendor.name === "openai" && isCompletion(url);
     const splice = isAsked ? facts.askForUsage : undefined;
-    let answered: { meter: AnswerMeter; status: number } | undefined;
+    let answered: { answer: IncomingMessage; meter: AnswerMeter; status: number } | undefined;
+    let isReadOn = false;
+    let isDrained = false;
     return {
       attributes: facts === undefined ? {} : estimates(facts, prices),
       body: held && {
@@ -131,18 +171,37 @@ export class LlmGateway {
         blocks: () => spliceBlocks(held.blocks(), splice),
         letGo: held.letGo,
       },
-      answered(answer) {
-        const { kind, decoding } = readingOf(answer, method);
-        const meter = new AnswerMeter({ vendor, kind, hidesUsage: splice !== undefined });
-        answered = { meter, status: answer.statusCode! };
+      answered: (answer) => {
+        const hides = (name: string): boolean => hidesVendorFields && isVendorField(name);
+        if (!isCall(method)) return { through: [], drop: hides };
+        const { kind, isMedia, decoding } = readingOf(answer, method);
+        const meter = new AnswerMeter({ vendor, kind, isMedia, hidesUsage: splice !== undefined });
+        answered = { answer, meter, status: answer.statusCode! };
         const changed = decoding === undefined ? (meter.hidesUsage ? otherLength : unchanged) : otherCoding;
-        const drop = (name: string): boolean => changed.has(name) || (hidesVendorFields && isVendorField(name));
+        const drop = (name: string): boolean => changed.has(name) || hides(name);
         return { through: decoding === undefined ? [meter] : [decoding(), meter], drop };
       },
-      used({ isWhole }) {
-        if (answered === undefined) return isWhole ? undefined : settlement({ facts, prices });
+      readOn: () => {
+        const drained = answered && answered.status < 400 ? this.#drain.drain(answered) : undefined;
+        isReadOn = drained !== undefined;
+        return drained?.then((isWhole) => {
+          isReadOn = false;
+          isDrained = isWhole;
+        });
+      },
+      get isReadOn() {
+        return isReadOn;
+      },
+      used({ isWhole, status }) {
+        if (!isCall(method)) return undefined;
+        if (answered === undefined) {
+          if (isWhole && status !== SILENT) return undefined;
+          return facts?.isBackground ? {} : settlement({ facts, prices });
+        }
         if (answered.status >= 400) return undefined;
-        return settlement({ facts, prices, usage: answered.meter.reader.usage({ isWhole }) });
+        const { reader } = answered.meter;
+        if (facts?.isBackground && !reader.isReported) return {};
+        return settlement({ facts, prices, usage: reader.usage({ isWhole: isWhole || isDrained }) });
       },
       ended: (used) => onUsed?.(usedByCall(facts, prices, used)),
     };
@@ -158,6 +217,13 @@ export class LlmGateway {
   }
 }
 
+/** The proxy timed out; the upstream has received the call. */
+const SILENT = 504;
+
+function isCall(method: string | undefined): boolean {
+  return method === "POST";
+}
+
 const unchanged: ReadonlySet<string> = new Set();
 const otherLength: ReadonlySet<string> = new Set(["content-length"]);
 const otherCoding: ReadonlySet<string> = new Set(["content-length", "content-encoding"]);
@@ -171,6 +237,13 @@ function usedByCall(facts: CallFacts | undefined, prices: Prices | undefined, us
     cachedTokens: Number(cached_tokens ?? 0),
     microdollars: cost_microdollars === undefined ? undefined : Number(cost_microdollars),
   };
+}
+
+/** Given two, one server reads the first, another the last: with another boundary, a form has other fields. */
+function contentTypeOf({ headers, rawHeaders }: IncomingMessage): string {
+  const given = rawHeaders.filter((name, i) => i % 2 === 0 && name.toLowerCase() === "content-type");
+  if (given.length > 1) refuse("content-type: expected one such header, got several");
+  return headers["content-type"] ?? "";
 }
 
 function isVendorField(name: string): boolean {

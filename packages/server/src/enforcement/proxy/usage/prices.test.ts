@@ -12,7 +12,7 @@ const prices = pricesOf(
   },
   Error,
 );
-const used = { prompt: 1_000, completion: 100, cachedPrompt: 0 };
+const used = { prompt: 1_000, completion: 100, cachedPrompt: 0, cacheWrite: 0 };
 
 test.each([
   ["gpt-5", 2_250],
@@ -23,27 +23,45 @@ test.each([
   expect(prices.microdollars(model, used)).toBe(cost);
 });
 
-test("a model that is not listed, and a call without one, cost as the dearest", () => {
-  expect(prices.microdollars("GPT-5", used)).toBe(4_500);
+test("a model that is not listed, and a call without one, cost as much as the dearest", () => {
+  expect(prices.microdollars("gpt-6", used)).toBe(4_500);
   expect(prices.microdollars(undefined, used)).toBe(4_500);
 });
 
-test("a model falls under one entry of the table, or none", () => {
-  expect(["gpt-5", "claude-haiku-4-5", "claude-opus", "GPT-5", undefined].map((model) => prices.nameOf(model))).toEqual(
+test("a model matches one entry of the table, or none", () => {
+  expect(["gpt-5", "claude-haiku-4-5", "claude-opus", "gpt-6", undefined].map((model) => prices.nameOf(model))).toEqual(
     ["gpt-5", "claude-haiku-*", "claude-*", undefined, undefined],
   );
-  expect(prices.list).toContainEqual({ model: "gpt-5-mini", prompt: 0.25, completion: 2, cachedPrompt: 0.25 });
+  const others = { cachedPrompt: 0.25, cacheWrite: 0.25 };
+  expect(prices.list).toContainEqual({ model: "gpt-5-mini", prompt: 0.25, completion: 2, ...others });
 });
 
-test("tokens from a cache have their own price, or the prompt's", () => {
+test("model names are case-insensitive, in a call and in the table", () => {
+  expect([prices.nameOf("GPT-5"), prices.microdollars("Claude-Haiku-4", used)]).toEqual(["gpt-5", 1_500]);
+  const price = { prompt: 1, completion: 10 };
+  const capital = pricesOf({ models: { "Org/Model-*": price, Other: { prompt: 9, completion: 9 } } }, Error);
+  expect([capital.nameOf("org/model-7b"), capital.nameOf("OTHER")]).toEqual(["Org/Model-*", "Other"]);
+  expect(() => pricesOf({ models: { "M-1": price, "m-1": price } }, Error)).toThrow(
+    "models.m-1: expected once, got it in other letters before",
+  );
+});
+
+test("cached tokens have their own price, or the prompt's", () => {
   expect(prices.microdollars("gpt-5", { ...used, cachedPrompt: 800 })).toBe(250 + 100 + 1_000);
   expect(prices.microdollars("gpt-5-mini", { ...used, cachedPrompt: 800 })).toBe(450);
 });
 
-test("part of a microdollar is rounded up, and no binary fraction adds one", () => {
-  expect(prices.microdollars("gpt-5", { prompt: 1, completion: 0, cachedPrompt: 0 })).toBe(2);
+test("fractions of a microdollar are rounded up, and floating-point error never adds one", () => {
+  expect(prices.microdollars("gpt-5", { ...used, prompt: 1, completion: 0 })).toBe(2);
   const tenth = pricesOf({ models: { a: { prompt: 0.1, completion: 0 } } }, Error);
-  expect(tenth.microdollars("a", { prompt: 30, completion: 0, cachedPrompt: 0 })).toBe(3);
+  expect(tenth.microdollars("a", { ...used, prompt: 30, completion: 0 })).toBe(3);
+});
+
+test("tokens written to a cache have their own price, or the prompt's", () => {
+  const cached = pricesOf({ models: { a: { prompt: 1, completion: 5, cachedPrompt: 0.1, cacheWrite: 1.25 } } }, Error);
+  const usage = { prompt: 1_000, completion: 0, cachedPrompt: 600, cacheWrite: 300 };
+  expect(cached.microdollars("a", usage)).toBe(100 + 60 + 375);
+  expect(prices.microdollars("gpt-5-mini", usage)).toBe(250);
 });
 
 test.each([
@@ -58,7 +76,10 @@ test.each([
     { models: { a: { prompt: -1, completion: 1 } } },
     "models.a: prompt: expected dollars per million tokens, from 0 to 1000000, got -1",
   ],
-  [{ models: { a: { prompt: 1, output: 1 } } }, "models.a: expected prompt, completion and cachedPrompt, got output"],
+  [
+    { models: { a: { prompt: 1, output: 1 } } },
+    "models.a: expected prompt, completion, cachedPrompt, cacheWrite; got output",
+  ],
 ])("%j is refused", (document, message) => {
   expect(() => pricesOf(document, Error)).toThrow(message);
 });

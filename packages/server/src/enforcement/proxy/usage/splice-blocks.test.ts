@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { spliceBlocks, splicedBytes } from "./splice-blocks.js";
 
-test("a splice over any blocks is the splice of the whole", () => {
+test("splicing blocks equals splicing the concatenation", () => {
   fc.assert(
     fc.property(
       fc.array(fc.uint8Array({ maxLength: 6 })),
@@ -22,7 +22,7 @@ test("a splice over any blocks is the splice of the whole", () => {
   );
 });
 
-test("without a splice the blocks stay as they are", () => {
+test("without a splice the blocks are unchanged", () => {
   const blocks = [Buffer.from("a")];
   expect([spliceBlocks(blocks, undefined), splicedBytes(1, undefined)]).toEqual([blocks, 1]);
 });

@@ -1,8 +1,6 @@
-/**
- * Bytes with a few of them replaced, without a copy of the rest. Pure.
- */
+/** Replaces a few bytes without copying the rest. Pure. */
 
-/** Bytes `start` to `end` give way to `text`. */
+/** Replaces bytes `start` to `end` by `text`. */
 export interface Splice {
   readonly start: number;
   readonly end: number;

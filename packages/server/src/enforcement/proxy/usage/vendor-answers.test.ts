@@ -23,7 +23,7 @@ async function answerTo(
   return vendorAnswer(decision, { vendor: vendorOf(vendor), headers: false, form, ruleOf, nowMs: () => NOW_MS });
 }
 
-test("OpenAI's fields: one set for each unit, of the tightest rule, none for places", async () => {
+test("OpenAI's fields: one set per unit, from the tightest rule, none for concurrency limits", async () => {
   expect((await answerTo("openai", "openai")).headers).toEqual({
     "x-ratelimit-limit-requests": "2",
     "x-ratelimit-remaining-requests": "1",
@@ -34,7 +34,7 @@ test("OpenAI's fields: one set for each unit, of the tightest rule, none for pla
   });
 });
 
-test("Anthropic's fields tell the time of the reset", async () => {
+test("Anthropic's fields carry the reset time", async () => {
   expect((await answerTo("anthropic", "anthropic", { rules: [tokens] })).headers).toEqual({
     "anthropic-ratelimit-tokens-limit": "100",
     "anthropic-ratelimit-tokens-remaining": "60",
@@ -46,7 +46,7 @@ test("off sends none", async () => {
   expect((await answerTo("openai", "off")).headers).toEqual({});
 });
 
-test("a refusal in OpenAI's shape names the unit, and when to come back", async () => {
+test("a refusal in OpenAI's shape names the unit and the wait", async () => {
   const { status, headers, body } = await answerTo("openai", "off", { count: 3 });
   expect([status, headers["Retry-After"], headers["retry-after-ms"], headers["x-should-retry"]]).toEqual([
     429,
@@ -72,7 +72,7 @@ test("a refusal in Anthropic's shape", async () => {
   });
 });
 
-test("an SDK is told not to retry where the wait is longer than a minute, or no wait helps", async () => {
+test("SDKs must not retry if the wait exceeds a minute, or waiting does not help", async () => {
   const hour = await answerTo("openai", "off", { rules: [{ ...requests, limit: 1, window: "1h" }], count: 2 });
   expect([hour.headers["x-should-retry"], hour.headers["Retry-After"]]).toEqual(["false", "3600"]);
   const never = await answerTo("openai", "off", { rules: [tokens], cost: 101 });

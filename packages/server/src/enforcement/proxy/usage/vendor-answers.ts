@@ -1,5 +1,5 @@
 /**
- * Refusals and errors in the shapes that the vendors' SDKs understand, and the rate limit fields by which their users know them.
+ * Refusals and errors in the vendors' formats, which their SDKs understand, and the rate limit headers their users know.
  * Pure. The SDKs retry 429 and 5xx by themselves: after `retry-after-ms`, else after `Retry-After`, unless `x-should-retry` is `false`.
  */
 import { type CheckResult, type Decision, NEVER_MS, type Rule } from "sluice";
@@ -23,10 +23,10 @@ interface AnswerShape {
   readonly nowMs: () => number;
 }
 
-/** An SDK would sleep for as long as it is told, an hour if need be; past this its user rather gets the error at once. */
+/** An SDK sleeps for as long as it is told, even an hour; beyond this, an immediate error serves the user better. */
 const LONGEST_RETRY_MS = 60_000;
 
-/** The answer to a decision: fields for a response that passes, the whole response for a refusal. */
+/** The answer for a decision: headers for a response that passes, a complete response for a refusal. */
 export function vendorAnswer(decision: Decision, shape: AnswerShape): JsonAnswer {
   const { status, headers, body } = answerOf(decision, { headers: shape.headers });
   const fields = { ...headers, ...vendorFields(decision, shape) };
@@ -48,7 +48,7 @@ export function vendorAnswer(decision: Decision, shape: AnswerShape): JsonAnswer
   };
 }
 
-/** A problem of the proxy's own in the vendor's shape. */
+/** One of the proxy's own problems, in the vendor's format. */
 export function vendorError(vendor: Vendor, { status, code, detail }: Problem): object {
   const kind = status < 500 ? "invalid_request_error" : "server_error";
   return errorBody(vendor, { status, message: detail, kind, code: code.replaceAll("-", "_") });
@@ -57,7 +57,7 @@ export function vendorError(vendor: Vendor, { status, code, detail }: Problem): 
 interface ErrorFacts {
   readonly status: number;
   readonly message: string;
-  /** OpenAI's `type`; for a limit its unit. */
+  /** OpenAI's `type`; for a limit, its unit. */
   readonly kind: string;
   readonly code: string;
 }
@@ -78,15 +78,15 @@ function anthropicType(status: number): string {
   return anthropicTypes[status] ?? (status < 500 ? "invalid_request_error" : "api_error");
 }
 
-/** A rule that names no unit counts requests, whatever their cost. */
+/** A rule without a unit counts requests, whatever their cost. */
 function unitOf(rule: Rule | undefined): string {
   return rule?.unit ?? "requests";
 }
 
-/** One set of fields for each unit, by the rule with the least remaining share. Places have no reset, so they have no fields. */
+/** One set of headers per unit, from the rule with the smallest remaining share. Concurrency limits have no reset, so no headers. */
 function vendorFields(decision: Decision, { form, ruleOf, nowMs }: AnswerShape): Record<string, string> {
   const fields: Record<string, string> = {};
-  // A policy that answered for the store knows no numbers.
+  // A failure policy's answer has no numbers.
   if (form === "off" || (decision.degraded !== undefined && decision.degraded !== "local")) return fields;
   const tightest = new Map<string, CheckResult>();
   for (const check of decision.checks) {
@@ -115,12 +115,12 @@ const spell: Readonly<Record<Exclude<FieldsForm, "off">, Spell>> = {
   anthropic: (unit, { limit, remaining, resetAfterMs }, nowMs) => ({
     [`anthropic-ratelimit-${unit}-limit`]: String(limit),
     [`anthropic-ratelimit-${unit}-remaining`]: String(remaining),
-    // Whole seconds, as Anthropic writes them; rounded up, so that nobody comes early.
+    // Whole seconds, as Anthropic writes them; rounded up, so that no client comes back early.
     [`anthropic-ratelimit-${unit}-reset`]: `${new Date(Math.ceil((nowMs + resetAfterMs) / 1000) * 1000).toISOString().slice(0, 19)}Z`,
   }),
 };
 
-/** As OpenAI writes spans: `12ms`, `8.64s`, `6m0s`, `1h0m30s`. */
+/** Formats durations as OpenAI does: `12ms`, `8.64s`, `6m0s`, `1h0m30s`. */
 export function spanText(ms: number): string {
   const whole = Math.ceil(ms);
   if (whole < 1_000) return `${whole}ms`;

@@ -1,22 +1,31 @@
 /**
- * Where each vendor's answers hold the tokens that a call has used, and the text that it produced. Data, by path (`JsonScanner`).
+ * Where each vendor's answers report token usage and contain the model's text. Data, by JSON path (`JsonScanner`).
  * `--usage openai`, `--usage anthropic`, or a JSON pointer for others.
  */
+import { isCompletion, pathOf } from "./call-path.js";
 
-/** The vendor's shapes: of errors, rate limit fields and answers. */
+/** A vendor's formats: errors, rate limit headers and answers. */
 export interface Vendor {
   readonly name: "openai" | "anthropic" | "other";
-  /** Paths of numbers. The largest that came counts: vendors report running totals. */
+  /** Paths of numbers. The largest value counts, as vendors report running totals. */
   readonly usage: ReadonlyMap<string, UsageField>;
-  /** Numbers that are only a beginning: the answer goes on behind them. */
+  /** Counts sent at the start of an answer, which are not final. */
   readonly preliminary: ReadonlySet<string>;
-  /** Where a call to this path of the vendor's has the most tokens of its answer: names that only others heed bound nothing. */
+  /** The paths where calls to this target bound the answer's tokens: names that this API ignores bound nothing. */
   boundsOf(target: string): readonly string[];
-  /** Whether a string at this path is text that the model produced. */
+  /** Whether a string at this path is text produced by the model. */
   isText(path: string): boolean;
-  /** The last steps of all these paths: most values of an answer end in another, and need no path. */
+  /** Names of text in single-document answers only; under these names, streams repeat earlier text. */
+  readonly wholeText: ReadonlySet<string>;
+  /** Whether a string at this path is a base64 image or audio (each part costs by its size), or a link to one. */
+  mediaAt(path: string): Media | undefined;
+  /** Whether an object at this path is a tool's input: its names and numbers count as produced text too. */
+  isToolInput(path: string): boolean;
+  /** Last steps of all these paths: most values end in another step, so their path need not be built. */
   readonly lastSteps: ReadonlySet<string>;
 }
+
+type Media = "base64" | "link";
 
 export type UsageField =
   | "prompt"
@@ -29,9 +38,9 @@ export type UsageField =
   | "cacheWrite";
 
 /**
- * Names under which servers report the same figure. `cachedPrompt` is part of the prompt. Anthropic and Bedrock count cache reads and writes
- * beside their `input`; a gateway that reports those of Anthropic under OpenAI's names (LiteLLM) has them in its `prompt` already.
- * Gemini counts `thoughts` beside the completion.
+ * Names under which servers report the same figure. `cachedPrompt` is part of the prompt. Anthropic and Bedrock count cache reads and
+ * writes in addition to their `input`; a gateway that reports Anthropic's under OpenAI's names (LiteLLM) includes them in its `prompt`.
+ * Gemini counts `thoughts` in addition to the completion.
  */
 const fieldNames: Readonly<Record<UsageField, readonly string[]>> = {
   prompt: ["prompt_tokens", "promptTokenCount", "prompt_eval_count"],
@@ -49,8 +58,8 @@ const fieldNames: Readonly<Record<UsageField, readonly string[]>> = {
 };
 
 /**
- * Of a choice, whole or in parts. The client chooses which of them it gets, by the fields of its call: one that is missing here is free for
- * a client that leaves before the usage comes.
+ * Text within a choice, whole or in deltas. The client's call determines which of these it gets: text at a path missing here is free for a
+ * client that disconnects before the usage is reported.
  */
 const choiceText = [
   "content",
@@ -59,10 +68,10 @@ const choiceText = [
   "refusal",
   "tool_calls/*/function/arguments",
   "tool_calls/*/custom/input",
-  // The older form of tool calls, which servers still take.
+  // The legacy form of tool calls, which servers still accept.
   "function_call/arguments",
   "audio/transcript",
-  // Mistral's models that reason answer in parts.
+  // Mistral's reasoning models answer in parts.
   "content/*/text",
   "content/*/thinking/*/text",
 ];
@@ -70,7 +79,7 @@ const choiceText = [
 const openaiText = new Set([
   ...["delta", "message"].flatMap((part) => choiceText.map((step) => `choices/*/${part}/${step}`)),
   "choices/*/text",
-  // The Responses API: its stream repeats whole texts at the end, which are not counted again.
+  // The Responses API: its stream repeats complete texts at the end, which are not counted again.
   "delta",
   "output/*/content/*/text",
   "output/*/content/*/refusal",
@@ -78,10 +87,26 @@ const openaiText = new Set([
   "output/*/arguments",
   "output/*/input",
   "output/*/code",
-  // Runs of assistants.
+  // Assistants runs.
   "delta/content/*/text/value",
   "delta/step_details/tool_calls/*/function/arguments",
   "delta/step_details/tool_calls/*/code_interpreter/input",
+]);
+
+/** Images and audio: of chat completions, the Responses API, and the image and audio APIs. */
+const openaiMedia = new Map<string, Media>([
+  ...["delta", "message"].flatMap((part): [string, Media][] => [
+    [`choices/*/${part}/audio/data`, "base64"],
+    // OpenRouter sends a data URL.
+    [`choices/*/${part}/images/*/image_url/url`, "base64"],
+  ]),
+  ["data/*/b64_json", "base64"],
+  ["data/*/url", "link"],
+  ["b64_json", "base64"],
+  ["partial_image_b64", "base64"],
+  ["output/*/result", "base64"],
+  ["item/result", "base64"],
+  ["audio", "base64"],
 ]);
 
 const anthropicText = new Set([
@@ -90,21 +115,30 @@ const anthropicText = new Set([
   "delta/partial_json",
   "content/*/text",
   "content/*/thinking",
-  // Text completions report no usage at all.
+  // Legacy text completions report no usage at all.
   "completion",
 ]);
 
-/** Wherever they stand. */
+/** At any depth, like other vendors' text. */
+const otherMedia = new Map<string, Media>([
+  ["data", "base64"],
+  ["b64_json", "base64"],
+  ["bytes", "base64"],
+]);
+const otherToolInputs = new Set(["args", "arguments", "input"]);
+
+/** At any depth. */
 const otherText = new Set([
   ...["content", "text", "delta", "response", "generated_text", "output"],
   ...["thinking", "reasoning", "reasoning_content"],
+  ...["arguments", "partial_json"],
 ]);
 
-/** Gemini takes either spelling of each name. */
+/** Gemini accepts either spelling of each name. */
 const geminiConfigs = ["generationConfig", "generation_config"];
 const geminiBounds = geminiConfigs.flatMap((config) => [`${config}/maxOutputTokens`, `${config}/max_output_tokens`]);
 
-/** How many answers a call asks for, each of which has the bound. */
+/** The number of answers that a call requests, each with its own bound. */
 export const choiceCounts: readonly string[] = [
   "n",
   "best_of",
@@ -122,54 +156,49 @@ export const allBounds: readonly string[] = [
 ];
 const chatBounds = ["max_tokens", "max_completion_tokens"];
 const responseBounds = ["max_output_tokens"];
-/** Which of them a server heeds, by the end of the path that is called (in small letters); at other paths any. */
+/** Which of them an API honours, by the end of its path (in lower case); at other paths, any of them. */
 const boundsAt: readonly (readonly [end: RegExp, bounds: readonly string[]])[] = [
   [/\/api\/(?:chat|generate)$/, ["options/num_predict"]],
   [/:(?:stream)?generatecontent$/, geminiBounds],
   [/\/converse(?:-stream)?$/, ["inferenceConfig/maxTokens"]],
 ];
 
-/** llama.cpp heeds this name instead of OpenAI's where both stand; others pass over it. So it may lift a bound, and makes none. */
+/** llama.cpp prefers this name over OpenAI's if both are present; others ignore it. So it may raise a bound, but does not set one. */
 export const LIFTING_BOUND = "n_predict";
-
-/** `stream_options` and the bounds of completions are fields of these two; others refuse what they do not know, or pass over it. */
-export function isCompletion(target: string): boolean {
-  return pathOf(target).endsWith("/completions");
-}
-
-/** Servers differ in whether they heed the case of a path, a slash at its end, and parameters (`;v=1`): a client must not slip through there. */
-function pathOf(target: string): string {
-  return target
-    .split("?", 1)[0]!
-    .replace(/;[^/]*/g, "")
-    .replace(/\/+$/, "")
-    .toLowerCase();
-}
 
 const openai = vendor({
   name: "openai",
   boundsOf(target) {
     const path = pathOf(target);
     if (path.endsWith("/chat/completions")) return chatBounds;
-    // Completions of a text never had the other name, and servers pass over it there.
+    // Text completions never had the newer name, and servers ignore it there.
     if (isCompletion(target)) return ["max_tokens"];
     return path.endsWith("/responses") ? responseBounds : [...chatBounds, ...responseBounds];
   },
-  usage: usageUnder(["usage", "response/usage"]),
+  // Kimi's streams report it in the last choice.
+  usage: usageUnder(["usage", "response/usage", "choices/*/usage"]),
   preliminary: new Set(),
   textPaths: openaiText,
+  mediaPaths: openaiMedia,
+  toolInputs: new Set(),
+  // A transcription.
+  wholeText: new Set(["text"]),
 });
 
 const anthropic = vendor({
   name: "anthropic",
   boundsOf: () => ["max_tokens"],
   usage: usageUnder(["usage", "message/usage"]),
-  // message_start; the final count comes with message_delta.
+  // From message_start; message_delta brings the final count.
   preliminary: new Set(["message/usage/output_tokens"]),
   textPaths: anthropicText,
+  mediaPaths: new Map(),
+  // In streams it is text (`partial_json`).
+  toolInputs: new Set(["content/*/input"]),
+  wholeText: new Set(),
 });
 
-/** `usage`: a vendor's name, or a JSON pointer to its object of counts, or to one number: what the call has cost. */
+/** `usage`: a vendor's name, or a JSON pointer to an object of counts or to a single number, the call's cost. */
 export function vendorOf(usage: string): Vendor {
   if (usage === "openai") return openai;
   if (usage === "anthropic") return anthropic;
@@ -182,16 +211,35 @@ export function vendorOf(usage: string): Vendor {
       usage: pointer === "" ? counts : new Map([...counts, [pointer, "completion"]]),
       preliminary: new Set(),
       textPaths: otherText,
+      mediaPaths: otherMedia,
+      toolInputs: otherToolInputs,
+      wholeText: new Set(),
     }),
     isText: (path) => otherText.has(lastStepOf(path)),
+    mediaAt: (path) => otherMedia.get(lastStepOf(path)),
+    isToolInput: (path) => otherToolInputs.has(lastStepOf(path)),
   };
 }
 
-function vendor({ textPaths, ...rest }: Omit<Vendor, "isText" | "lastSteps"> & { textPaths: Set<string> }): Vendor {
+interface AnswerPaths {
+  readonly textPaths: ReadonlySet<string>;
+  readonly mediaPaths: ReadonlyMap<string, Media>;
+  readonly toolInputs: ReadonlySet<string>;
+}
+
+function vendor({
+  textPaths,
+  mediaPaths,
+  toolInputs,
+  ...rest
+}: Omit<Vendor, "isText" | "mediaAt" | "isToolInput" | "lastSteps"> & AnswerPaths): Vendor {
+  const read = [...rest.usage.keys(), ...textPaths, ...rest.wholeText, ...mediaPaths.keys(), ...toolInputs];
   return {
     ...rest,
     isText: (path) => textPaths.has(path),
-    lastSteps: new Set([...rest.usage.keys(), ...textPaths].map(lastStepOf)),
+    mediaAt: (path) => mediaPaths.get(path),
+    isToolInput: (path) => toolInputs.has(path),
+    lastSteps: new Set(read.map(lastStepOf)),
   };
 }
 
