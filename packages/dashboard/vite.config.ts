@@ -1,12 +1,12 @@
-/** One page, hashed assets, nothing inline: the service's content security policy allows neither inline scripts nor data URLs. */
+/** A single page, hashed assets, nothing inline: the service's CSP allows neither inline scripts nor data URLs. */
 import react from "@vitejs/plugin-react";
 import { defineConfig, type Plugin } from "vite";
 
 const language = "new Intl.NumberFormat(domEnv ? nav.language : 'en-US')";
 
 /**
- * uPlot makes a number format of the browser's language when it is loaded. Some browsers name a language that is none ("en-US@posix", under
- * LANG=C): it throws, and the console stays blank. The console formats every number itself, so the language does not matter.
+ * uPlot creates a number format for the browser's language on load. Some browsers report an invalid language ("en-US@posix", under LANG=C):
+ * it then throws, and the console stays blank. The console formats all numbers itself, so the language does not matter.
  */
 function uplotInEnglish(): Plugin {
   return {
@@ -23,12 +23,12 @@ function uplotInEnglish(): Plugin {
 export default defineConfig({
   plugins: [react(), uplotInEnglish()],
   build: {
-    // Browsers that know light-dark(); a lowered form would not follow the theme switch.
+    // Browsers with light-dark(); a transpiled form would not follow the theme switch.
     target: ["chrome125", "firefox125", "safari17.5"],
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     sourcemap: false,
-    // The service hands out no .md: the file is for readers of the package.
+    // The service does not serve .md files: this one is for readers of the package.
     license: { fileName: "THIRD-PARTY-NOTICES.md" },
     reportCompressedSize: false,
   },

@@ -1,4 +1,4 @@
-/** The frame and its pages. Without a session there is one page, signing in; the address stays, so that one comes back to where one was. */
+/** The frame and its pages. Without a session there is only the sign-in page; the URL is kept, so that signing in leads back to it. */
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect, useState, useSyncExternalStore } from "react";
 import { Link, Route, Router, Switch, useLocation } from "wouter";
@@ -15,10 +15,10 @@ import { TokensPage } from "./pages/tokens.js";
 import { TopKeysPage } from "./pages/top-keys.js";
 import { useSearch } from "./time/use-search.js";
 
-/** With the YAML parser: only those who open a rule need it. */
+/** Code-split, because it includes the YAML parser. */
 const rulePage = () => import("./rule-editor/rule-page.js");
 const RulePage = lazy(async () => ({ default: (await rulePage()).RulePage }));
-/** Views that few open every day. */
+/** Code-split: rarely visited pages. */
 const LoadPage = lazy(async () => ({ default: (await import("./load/load-page.js")).LoadPage }));
 const SpendPage = lazy(async () => ({ default: (await import("./spend/spend-page.js")).SpendPage }));
 const RegionsPage = lazy(async () => ({ default: (await import("./regions/regions-page.js")).RegionsPage }));
@@ -47,7 +47,7 @@ import { WallSignIn } from "./wall/wall-sign-in.js";
 export function App() {
   const session = useQuery(sessionQuery);
   const { signOuts } = useSyncExternalStore(contact.subscribe, contact.current);
-  // Sessions that ended before this one began are not worth telling.
+  // Sessions that ended before this one started are not mentioned.
   const [endedBefore, setEndedBefore] = useState(signOuts);
   useEffect(() => {
     if (signOuts > 0) queryClient.setQueryData(sessionQuery.queryKey, null);
@@ -85,7 +85,7 @@ export function App() {
   );
 }
 
-/** A screen that nobody sits at: banners and figures, without the rail. */
+/** The wall screen, without interaction: banners and figures, no navigation rail. */
 function Wall() {
   return (
     <div>
@@ -124,7 +124,7 @@ function Frame() {
   );
 }
 
-/** Times are spelled while a page is drawn: with another zone, everything is drawn anew. */
+/** Times are formatted during rendering: a change of zone re-renders everything. */
 function ZonedPages() {
   const search = useSearch();
   const [path] = useLocation();
@@ -140,7 +140,7 @@ function Pages() {
     <Switch>
       <Route path="/" component={OverviewPage} />
       <Route path="/rules" component={RulesPage} />
-      {/* Not below /rules: a rule may be named "new". */}
+      {/* Not below /rules, because a rule may be named "new". */}
       <Route path="/new-rule" component={NewRulePage} />
       <Route path="/rules/:id">{({ id }) => <RulePage id={id} />}</Route>
       <Route path="/history" component={HistoryPage} />

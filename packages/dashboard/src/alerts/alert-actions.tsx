@@ -1,4 +1,4 @@
-/** What people do about a firing alert: look after it, or hold its messages back for a while. */
+/** Actions on a firing alert: acknowledge it, or silence it for a while. */
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { queryClient, silencesQuery } from "../api/queries.js";
@@ -203,11 +203,11 @@ export function Silences() {
                   const of = Object.entries(match).map(([name, value]) => `${name} ${value}`);
                   return (
                     <tr key={id}>
-                      <td className="mono break">{of.length === 0 ? "everything" : of.join(", ")}</td>
+                      <td className="mono break">{of.length === 0 ? "everything" : visible(of.join(", "))}</td>
                       <td data-label="Until">{dayTime(endsAtMs)}</td>
-                      <td data-label="By">{author}</td>
+                      <td data-label="By">{visible(author)}</td>
                       <td data-label="Reason" className="break">
-                        {reason === "" ? "–" : reason}
+                        {reason === "" ? "–" : visible(reason)}
                       </td>
                       <td className="number">
                         {mayEdit && (

@@ -1,4 +1,4 @@
-/** The alert policy as YAML, with the service's own words for each mistake. Secrets are not shown; left out, they stay. */
+/** The alert policy as YAML, with the service's message for each mistake. Secrets are not shown; if omitted, they are kept. */
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
@@ -11,7 +11,7 @@ import { Notice, Page, Panel, ProblemNotice, Read } from "../components/panel.js
 import { toast } from "../components/toast.js";
 import { NeedsRole, useMay } from "../shell/session.js";
 
-/** For a policy that is empty: one of each, to change or to delete. */
+/** Shown for an empty policy: an example of each part, to edit or delete. */
 const example = `# conditions:
 #   - { id: login-refusals, rule: guard-login, metric: refused-share, above: 0.3, for: 3m, severity: critical }
 # detectors:

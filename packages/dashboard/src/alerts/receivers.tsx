@@ -1,4 +1,4 @@
-/** Where alerts are sent to, how that went, and a test message. */
+/** The receivers of alerts, their delivery state, and a test message. */
 import { useMutation } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { request } from "../api/request.js";

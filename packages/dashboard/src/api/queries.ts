@@ -1,4 +1,4 @@
-/** The queries of the pages. Figures are polled every few seconds; rules, tokens and versions are read again after each change. */
+/** The pages' queries. Figures are polled every few seconds; rules, tokens and versions are refetched after each change. */
 import { keepPreviousData, QueryClient, queryOptions } from "@tanstack/react-query";
 import { boundsOf, isOver, type ShownTime, timeName, timeQuery } from "../time/time-address.js";
 import { contact } from "./contact.js";
@@ -28,7 +28,7 @@ import type {
 export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {
-      // A 4xx is final; a service that restarts is polled until it is back.
+      // A 4xx is final; a restarting service is polled until it is back.
       retry: (count, error) => error instanceof Problem && error.status === 0 && count < 3,
       retryDelay: 1_000,
       staleTime: 1_000,
@@ -45,11 +45,11 @@ export const sessionQuery = queryOptions({
   queryFn: () =>
     request<SessionView>("/session").catch((error: unknown) => {
       if (!(error instanceof Problem) || error.status !== 401) throw error;
-      // The session that was open until now has ended: the shell shows the sign-in page.
+      // The session has just ended: the shell shows the sign-in page.
       if (queryClient.getQueryData<SessionView | null>(["session"])) contact.signedOut();
       return null;
     }),
-  // An idle page makes no other call, so this poll also detects that the service is away.
+  // An idle page makes no other call, so this poll also detects that the service is down.
   refetchInterval: FIGURES_MS,
 });
 
@@ -57,7 +57,7 @@ export const rulesQuery = queryOptions({
   queryKey: ["rules"],
   queryFn: () => request<RulesView>("/rules"),
   refetchInterval: 15_000,
-  // One version is one document: thousands of rules are not compared field by field after each poll.
+  // A version identifies its document, so thousands of rules need not be compared field by field after each poll.
   structuralSharing: (before, now) =>
     (before as RulesView | undefined)?.version === (now as RulesView).version ? before : now,
 });
@@ -71,7 +71,7 @@ export const blockedKeysQuery = queryOptions({
 interface OfTime {
   readonly time: ShownTime;
   readonly rule?: string;
-  /** So much earlier: for a comparison. */
+  /** Shifted into the past by this much, for comparisons. */
   readonly offsetMs?: number;
 }
 
@@ -81,7 +81,7 @@ export const statsQuery = ({ time, rule, offsetMs = 0 }: OfTime) =>
     queryFn: () => request<StatsView>("/stats", { query: { ...timeQuery(time, offsetMs), rule } }),
     refetchInterval: isOver(time) ? false : FIGURES_MS,
     placeholderData: keepPreviousData,
-    // The counts of thousands of rules are not compared field by field after each poll.
+    // Skips comparing the counts of thousands of rules field by field after each poll.
     structuralSharing: false,
   });
 
@@ -103,26 +103,29 @@ export const spendQuery = ({ time, rule }: OfTime) =>
 
 interface TopKeysAsked {
   readonly time: ShownTime;
-  /** So much earlier: for a comparison. */
+  /** Shifted into the past by this much, for comparisons. */
   readonly offsetMs?: number;
   readonly by: "traffic" | "refusals" | "spend";
   readonly unit?: string;
   readonly rule?: string;
   readonly search?: string;
   readonly limit?: number;
-  readonly offset?: number;
   readonly group?: "client";
+}
+
+export function topKeysParameters({ time, offsetMs = 0, ...query }: TopKeysAsked): Record<string, string | number> {
+  return { ...keysTime(time, offsetMs), ...query };
 }
 
 export const topKeysQuery = ({ time, offsetMs = 0, ...query }: TopKeysAsked) =>
   queryOptions({
     queryKey: ["top-keys", timeName(time), offsetMs, query],
-    queryFn: () => request<TopKeysView>("/keys/top", { query: { ...keysTime(time, offsetMs), ...query } }),
+    queryFn: () => request<TopKeysView>("/keys/top", { query: topKeysParameters({ time, offsetMs, ...query }) }),
     refetchInterval: isOver(time) ? false : FIGURES_MS,
     placeholderData: keepPreviousData,
   });
 
-/** The tables of keys know no seconds: live is the last hour. */
+/** Key tables have no resolution of seconds: "live" means the last hour. */
 function keysTime(time: ShownTime, offsetMs: number): Record<string, string | number> {
   return timeQuery(time.range === "live" ? { range: "1h" } : time, offsetMs);
 }
@@ -201,7 +204,7 @@ export const tokensQuery = queryOptions({
   queryFn: () => request<{ tokens: readonly TokenView[] }>("/tokens"),
 });
 
-/** After a change of the rules: everything that shows them. */
+/** Call this after a change of rules: refetches everything that shows them. */
 export async function rulesChanged(): Promise<void> {
   await Promise.all(
     ["rules", "versions", "audit", "stats", "load", "spend"].map((key) =>

@@ -1,11 +1,11 @@
 /**
- * One call of the admin API. Every answer and every failure passes here, so the shell knows the time of the last answer, and
- * the end of the session.
+ * Calls the admin API. Every response and every failure passes through here, so that the shell knows the time of the last response and the
+ * end of the session.
  */
 import { contact } from "./contact.js";
 import type { Mistake, RuleDiff } from "./shapes.js";
 
-/** The service's problem details. Status 0: no answer at all. */
+/** The service's problem details. Status 0: no response. */
 export class Problem extends Error {
   readonly status: number;
   readonly code: string;
@@ -37,7 +37,7 @@ interface ProblemBody {
 interface RequestOptions {
   readonly method?: "GET" | "PUT" | "POST" | "DELETE";
   readonly body?: unknown;
-  /** The version that a change was made from. */
+  /** The version that the change is based on. */
   readonly ifMatch?: number | undefined;
   readonly query?: Readonly<Record<string, string | number | undefined>>;
   readonly signal?: AbortSignal;
@@ -54,7 +54,7 @@ export async function request<T>(path: string, options: RequestOptions = {}): Pr
   const response = await fetch(`/admin/v1${path}${search}`, {
     method,
     credentials: "same-origin",
-    // Not followed: nothing of ours redirects, and a proxy's sign-in page is not an answer.
+    // We never redirect, and a proxy's sign-in page is not an API response.
     redirect: "error",
     signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
     headers: {
@@ -68,7 +68,7 @@ export async function request<T>(path: string, options: RequestOptions = {}): Pr
     contact.failed();
     throw new Problem(0);
   });
-  // A gateway that speaks for a service which is away.
+  // A gateway answering for a service that is down.
   if (response.status === 502 || response.status === 504) contact.failed();
   else contact.heard();
   if (response.status === 204) return undefined as T;

@@ -1,6 +1,4 @@
-/**
- * The admin API's answers, as far as the dashboard reads them. Where the service has the type, it is taken from there; types only.
- */
+/** The admin API's responses, as far as the dashboard reads them. Types only; imported from the service where it has them. */
 import type { Rule } from "sluice";
 import type { Role } from "sluice-server/configuration/repository/rule-repository.js";
 import type { RuleDiff } from "sluice-server/configuration/rule-diff.js";
@@ -29,7 +27,7 @@ export interface AppliedView {
   readonly changed: boolean;
   readonly diff: RuleDiff;
   readonly text: string;
-  /** Of one rule: what is valid and most likely not meant. */
+  /** For a single rule: valid but probably unintended. */
   readonly warnings?: readonly Mistake[];
 }
 

@@ -1,11 +1,11 @@
-/** A chart as a file: its numbers as CSV, its picture as PNG with title and legend. The browser makes both; nothing is sent. */
+/** Exports a chart: values as CSV, picture as PNG with title and legend. Done in the browser; nothing is sent. */
 
 interface CsvLine {
   readonly label: string;
   readonly values: readonly (number | null)[];
 }
 
-/** RFC 4180, times in UTC. Where nothing is known the cell is empty. */
+/** RFC 4180, times in UTC. Unknown values are empty cells. */
 export function csvOf(timesMs: readonly number[], lines: readonly CsvLine[]): string {
   const rows = timesMs.map((ms, i) => [new Date(ms).toISOString(), ...lines.map(({ values }) => values[i] ?? "")]);
   return [["time", ...lines.map(({ label }) => quoted(label))], ...rows].map((row) => `${row.join(",")}\r\n`).join("");
@@ -27,7 +27,7 @@ interface Picture {
   readonly ground: string;
 }
 
-/** The chart's own canvas under a title and its legend, on the theme's ground, in the screen's resolution. */
+/** The chart's canvas with a title and legend, on the theme's background, at the screen's resolution. */
 export function pictureOf({ canvas, title, legend, ink, ground }: Picture): HTMLCanvasElement {
   const scale = window.devicePixelRatio || 1;
   const picture = document.createElement("canvas");

@@ -1,6 +1,6 @@
 /**
- * A time chart on a canvas (uPlot), drawn in the theme's colours and described in words for screen readers.
- * In: times in milliseconds and one list of values a line. Out: the chart; the figures under the pointer stand in its legend.
+ * A time chart on a canvas (uPlot), in the theme's colours, with a text description for screen readers.
+ * In: times in milliseconds and one list of values per line. Out: the chart; values under the pointer appear in its legend.
  */
 import { useState } from "react";
 import { useTheme } from "../styles/theme.js";
@@ -17,11 +17,11 @@ interface ChartProps {
   readonly timesMs: readonly number[];
   readonly lines: readonly Line[];
   readonly format: (value: number) => string;
-  /** Of the numbers at the axis, which have little room. Default: as the others. */
+  /** Format of axis labels, which have little room. Default: `format`. */
   readonly axisFormat?: (value: number) => string;
   readonly height?: number;
   readonly markers?: readonly Marker[];
-  /** A stretch that was dragged over; absent: dragging does nothing. */
+  /** Called with the dragged range; absent: dragging does nothing. */
   readonly onZoom?: ((fromMs: number, toMs: number) => void) | undefined;
 }
 
@@ -76,7 +76,7 @@ export function Chart(props: ChartProps) {
   );
 }
 
-/** The newest place where any line has a value: the last step may not be known yet. */
+/** The latest index at which any line has a value: the last step may still be unknown. */
 function lastKnown(lines: readonly Line[], length: number): number {
   for (let i = length - 1; i >= 0; i--) if (lines.some(({ values }) => values[i] != null)) return i;
   return length - 1;

@@ -1,4 +1,4 @@
-/** Small controls: a labelled field with its hint and mistake, a choice of few, a search box. */
+/** Small controls: a labelled field with hint and error, a segmented choice, a search box. */
 import { type ReactNode, useId } from "react";
 
 interface FieldProps {
@@ -6,9 +6,9 @@ interface FieldProps {
   readonly hint?: ReactNode;
   /** The service's message about this field. */
   readonly mistake?: string | undefined;
-  /** A warning of the service: valid, but suspicious. */
+  /** The service's warning: valid, but suspicious. */
   readonly warning?: string | undefined;
-  /** Gets the ids to wire the control with. */
+  /** Receives the ids that associate the control with label and messages. */
   readonly children: (control: {
     id: string;
     "aria-describedby": string | undefined;

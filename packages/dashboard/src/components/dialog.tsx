@@ -1,7 +1,6 @@
-/**
- * A modal dialog: the browser's own, which holds the focus, closes on Escape and gives the focus back to what opened it.
- */
-import { type FormEvent, type ReactNode, useEffect, useId, useRef } from "react";
+/** A modal dialog with a form. */
+import { type FormEvent, type ReactNode, useId } from "react";
+import { useModal } from "./use-modal.js";
 
 export function Dialog({
   title,
@@ -18,22 +17,19 @@ export function Dialog({
   footer: ReactNode;
   cancel?: string;
 }) {
-  const dialog = useRef<HTMLDialogElement>(null);
+  const modal = useModal(onClose);
   const titleId = useId();
-  useEffect(() => {
-    dialog.current?.showModal();
-  }, []);
   const submit = (event: FormEvent): void => {
     event.preventDefault();
     onSubmit?.();
   };
   return (
-    <dialog className="box" ref={dialog} aria-labelledby={titleId} onClose={onClose}>
+    <dialog className="box" aria-labelledby={titleId} {...modal.props}>
       <form onSubmit={submit}>
         <h2 id={titleId}>{title}</h2>
         {children}
         <footer>
-          <button type="button" className="button" onClick={() => dialog.current?.close()}>
+          <button type="button" className="button" onClick={modal.close}>
             {cancel}
           </button>
           {footer}

@@ -1,4 +1,4 @@
-/** Figures in a row, the gate bar of passed against refused, attributes as they are written, and legends. */
+/** Rows of figures, the bar of allowed against refused, attributes, and legends. */
 import type { ReactNode } from "react";
 import { count, share, visible } from "./format.js";
 
@@ -17,7 +17,7 @@ export function Figure({ label, mark, children }: { label: string; mark?: Mark; 
   );
 }
 
-/** Allowed requests to the left of the gate, refused ones to the right. */
+/** Allowed requests on the left, refused ones on the right. */
 export function GateBar({
   allowed,
   refused,
@@ -25,7 +25,7 @@ export function GateBar({
 }: {
   allowed: number;
   refused: number;
-  /** A rule in shadow: it reports refusals and enforces none. */
+  /** For a rule in shadow mode, which reports refusals without enforcing them. */
   isShadow?: boolean;
 }) {
   const total = allowed + refused;
@@ -78,7 +78,7 @@ export function Legend({ items }: { items: readonly { mark: Mark; label: string;
   );
 }
 
-/** Checks by the share of their limit that was used: how close keys run. */
+/** Checks by the share of the limit in use: shows how close to their limits keys run. */
 export function Utilisation({ steps }: { steps: readonly number[] }) {
   const most = Math.max(1, ...steps);
   const total = steps.reduce((sum, one) => sum + one, 0);

@@ -13,11 +13,11 @@ import {
   withUnit,
 } from "./format.js";
 
-test("a share never rounds something to nothing, nor nearly all to all", () => {
+test("a positive share never rounds to zero, nor a partial one to 100 %", () => {
   expect([0, 0.0001, 0.034, 0.5, 0.9995, 1].map(share)).toEqual(["0 %", "<0.1 %", "3.4 %", "50 %", ">99.9 %", "100 %"]);
 });
 
-test("waits are rounded up, and one that no time ends is told as never", () => {
+test("waits are rounded up, and an endless one is never", () => {
   expect([0, 1, 1_400, 119_001, 121_000, 7_300_000, 2_147_483_647].map(wait)).toEqual([
     "0 ms",
     "1 ms",
@@ -29,7 +29,7 @@ test("waits are rounded up, and one that no time ends is told as never", () => {
   ]);
 });
 
-test("counts are spelled in full, and small rates keep a digit", () => {
+test("counts are written in full, and small rates keep a digit", () => {
   expect([count(99_999), count(1_234_567), rate(0.42), rate(0), rate(42.4)]).toEqual([
     "99,999",
     "1,234,567",
@@ -54,7 +54,7 @@ test("sizes and spans use the largest unit that fits", () => {
   expect([milliseconds(0.123), milliseconds(12.6), milliseconds(1_234)]).toEqual(["0.12 ms", "13 ms", "1.2 s"]);
 });
 
-test("a number has the unit of its rule, money and sizes their own form", () => {
+test("a number has its rule's unit; money and sizes have their own format", () => {
   expect([
     withUnit(1_234, undefined),
     withUnit(1_234, "tokens"),
@@ -64,8 +64,10 @@ test("a number has the unit of its rule, money and sizes their own form", () => 
   ]).toEqual(["1,234", "1,234 tokens", "2 KiB", "$20.00", "$0.0012"]);
 });
 
-test("characters that are not seen, or turn text around, are spelled out", () => {
+test("invisible and bidirectional characters are escaped", () => {
   expect(visible("gift\u202egpj.exe a\u0000b \u200bé漢 \ud83d\ude00")).toBe(
     "gift\\u202egpj.exe a\\u0000b \\u200bé漢 😀",
   );
+  // Unicode tags are invisible and take two code units; a lone surrogate is no character.
+  expect(visible("a\u{e0041} \u009b \ud83d")).toBe("a\\udb40\\udc41 \\u009b \\ud83d");
 });

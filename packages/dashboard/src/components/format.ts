@@ -1,19 +1,19 @@
-/** Numbers, times and sizes as people read them. Pure but for the reader's language and time zone. */
+/** Formats numbers, times and sizes for people. Pure except for the user's time zone. */
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
-/** "1,234,567": in full, as the command line prints it (`packages/server/src/cli/print.ts`). */
+/** "1,234,567": in full, as in the command line's output (`packages/server/src/cli/print.ts`). */
 export function count(value: number): string {
   return whole.format(value);
 }
 
-/** Where there is little room, on an axis: from a hundred thousand on "123.5K". */
+/** For axes, which have little room: "123.5K" from a hundred thousand on. */
 export function shortCount(value: number): string {
   return Math.abs(value) < 100_000 ? whole.format(value) : compact.format(value);
 }
 
-/** A rate of which small values matter: 0.4, 12, 1,234. */
+/** A rate, with a decimal for small values: 0.4, 12, 1,234. */
 export function rate(value: number): string {
   return value > 0 && value < 10 ? String(Number(value.toFixed(1))) : count(value);
 }
@@ -23,7 +23,7 @@ export function axisRate(value: number): string {
   return `${Math.abs(value) < 100_000 ? rate(value) : shortCount(value)}/s`;
 }
 
-/** A share of 1 in per cent; never "0 %" for something, nor "100 %" for not all. */
+/** A share in per cent; never "0 %" for a positive one, nor "100 %" for less than all. */
 export function share(value: number): string {
   const percent = value * 100;
   if (percent > 0 && percent < 0.1) return "<0.1 %";
@@ -49,7 +49,7 @@ export function span(ms: number): string {
   return `${Math.floor(Math.max(0, ms) / length)} ${unit}`;
 }
 
-/** A wait, rounded up: a client that comes back after it is not early. */
+/** A wait, rounded up, so that a client that waits this long is not early. */
 export function wait(ms: number): string {
   if (ms >= 2_147_483_647) return "never";
   if (ms < 1_000) return `${Math.ceil(ms)} ms`;
@@ -72,7 +72,7 @@ function formatsIn(timeZone: string | undefined) {
 let zone: string | undefined;
 let formats = formatsIn(undefined);
 
-/** Of every time on the page; undefined: the browser's. */
+/** The zone of all times on the page; undefined: the browser's. */
 export function setZone(name: string | undefined): void {
   if (name === zone) return;
   zone = name;
@@ -106,7 +106,7 @@ export function bytes(value: number): string {
   return `${Number(scaled.toFixed(scaled < 10 && power > 0 ? 1 : 0))} ${units[power]}`;
 }
 
-/** What a rule counts: "1,234 tokens"; requests where it names nothing else, which need no word. */
+/** A count with its rule's unit: "1,234 tokens"; requests, the default, have no suffix. */
 export function withUnit(value: number, unit: string | undefined): string {
   if (unit === undefined) return count(value);
   if (unit === "bytes") return bytes(value);
@@ -114,7 +114,7 @@ export function withUnit(value: number, unit: string | undefined): string {
   return `${count(value)} ${visible(unit)}`;
 }
 
-/** The same where there is little room: without the word. */
+/** The same for axes: without the suffix. */
 export function axisUnit(value: number, unit: string | undefined): string {
   return unit === "bytes" || unit === "microdollars" ? withUnit(value, unit) : shortCount(value);
 }
@@ -125,27 +125,29 @@ export function partOf(part: number, whole: number, unit: string | undefined): s
   return `${isPlain ? count(part) : withUnit(part, unit)} of ${withUnit(whole, unit)}`;
 }
 
-/** Four places below a cent's worth: single calls cost that little. */
+/** Four decimals for small amounts, as single calls cost fractions of a cent. */
 function dollars(value: number): string {
   const places = value !== 0 && Math.abs(value) < 1 ? 4 : 2;
   return `$${new Intl.NumberFormat("en", { minimumFractionDigits: 2, maximumFractionDigits: places }).format(value)}`;
 }
 
-// Control characters, and those that are unseen or turn the text around: a client may choose a key that looks like another.
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
-const unseen = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+// Control and format characters: invisible, or they reorder text. Clients may choose keys that look like others (spoofing).
+const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 
-/** Text of others as it is: what would not be seen is spelled out. */
+/** Untrusted text with invisible characters escaped. */
 export function visible(text: string): string {
-  return text.replace(unseen, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return text.replace(unseen, (character) => {
+    const units = Array.from({ length: character.length }, (_, i) => character.charCodeAt(i));
+    return units.map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`).join("");
+  });
 }
 
-/** A figure that may be missing. */
+/** A figure that may be unknown. */
 export function known<T>(value: T | undefined, format: (value: T) => string): string {
   return value === undefined ? "–" : format(value);
 }
 
-/** Any value of a rule's field, on one line. */
+/** A rule field's value, on one line. */
 export function fieldValue(value: unknown): string {
   return visible(typeof value === "string" ? value : (JSON.stringify(value) ?? ""));
 }

@@ -1,6 +1,6 @@
 /**
- * Heavy work of several parts of a page, one part a frame: a page with four charts opens without one long frame.
- * In: what to do. Out: a function that takes it back while it waits. Order is kept.
+ * Spreads heavy work over frames, one task per frame, so that a page with four charts opens without a long frame.
+ * In: a task. Out: a function that cancels it while it is queued. Keeps order.
  */
 const waiting: (() => void)[] = [];
 

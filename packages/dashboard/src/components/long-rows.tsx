@@ -1,13 +1,13 @@
 /**
- * The body of a table that may have hundreds of rows (`table.long`): a screenful at once, some more with each frame. Rows should be memo
- * components, since each frame draws the body anew.
+ * The body of a table with possibly hundreds of rows (`table.long`): renders a screenful at once, then more with each frame. Rows should be
+ * memo components, since every frame re-renders the body.
  */
 import { type ReactNode, useMemo } from "react";
 import { useGrowing } from "./use-growing.js";
 
 interface LongRowsProps<Row> {
   readonly rows: readonly Row[];
-  /** The same function at every call. */
+  /** Must be a stable function. */
   readonly nameOf: (row: Row) => string;
   readonly children: (row: Row, name: string) => ReactNode;
 }

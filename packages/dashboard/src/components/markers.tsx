@@ -1,4 +1,4 @@
-/** Marks on a chart where rules changed or alerts fired: links over the canvas, at its time. Those too close to tell apart are one. */
+/** Chart markers for rule changes and alerts: links over the canvas at their time. Those too close together are merged. */
 import { Link } from "wouter";
 import { dayTime } from "./format.js";
 
@@ -9,7 +9,7 @@ export interface Marker {
   readonly href: string;
 }
 
-/** Of the chart's width. */
+/** As a fraction of the chart's width. */
 const CLOSEST = 0.012;
 const signs: Readonly<Record<Marker["kind"], string>> = { rules: "R", promotion: "P", rollback: "B", alert: "!" };
 
@@ -18,7 +18,7 @@ interface Placed {
   readonly markers: Marker[];
 }
 
-/** In order of time; each group stands where its first marker does. What came in the last step stands at its beginning. Pure. */
+/** In order of time; a group is placed at its first marker. Markers in the last step are placed at its start. Pure. */
 export function placeMarkers(markers: readonly Marker[], timesMs: readonly number[]): Placed[] {
   const fromMs = timesMs[0]!;
   const toMs = timesMs.at(-1)!;

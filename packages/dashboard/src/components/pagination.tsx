@@ -1,4 +1,4 @@
-/** Pages of a history, newest first: each page is named by the entry before which it begins. */
+/** Cursor pagination, newest first: a page is identified by the entry that it comes after. */
 import { useState } from "react";
 
 interface Pages {
@@ -13,7 +13,8 @@ export function usePages(start?: number): Pages {
   return {
     before: stack.at(-1),
     canGoBack: stack.length > 0,
-    older: (next) => setStack([...stack, next]),
+    // While a page loads, the previous one is still shown with its button: a second click requests the same page.
+    older: (next) => setStack(stack.at(-1) === next ? stack : [...stack, next]),
     newer: () => setStack(stack.slice(0, -1)),
   };
 }

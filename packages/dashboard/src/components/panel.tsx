@@ -1,4 +1,4 @@
-/** The pieces that every page is set from: its head, panels, and what stands in for figures that are not there. */
+/** Building blocks of pages: head, panels, and placeholders for missing figures. */
 import { type ReactNode, useEffect, useRef } from "react";
 import { Problem } from "../api/request.js";
 
@@ -16,7 +16,7 @@ export function Page({
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     document.title = `${title} · Sluice`;
-    // A screen reader hears where a link has led to; the skip link and the keyboard go on from here.
+    // Announces the new page to screen readers, and lets skip link and keyboard continue from here.
     heading.current?.focus({ preventScroll: true });
     window.scrollTo(0, 0);
   }, [title]);
@@ -46,7 +46,7 @@ export function Panel({
   title?: ReactNode;
   about?: ReactNode;
   actions?: ReactNode;
-  /** For tables and lists, which bring their own spacing. */
+  /** For tables and lists, which have their own padding. */
   flush?: boolean;
   children: ReactNode;
 }) {
@@ -90,13 +90,13 @@ export function Notice({
   );
 }
 
-/** Errors whose detail comes from a client library: it names addresses and helps few readers. */
+/** Replaces error details that come from a client library: they name addresses and help few readers. */
 const plainWords: Readonly<Record<string, string>> = {
   "database-unavailable": "The database of rules, versions and the audit does not answer.",
   "store-unavailable": "The store does not answer.",
 };
 
-/** A failed call in the service's own words, and what to do. */
+/** A failed call in the service's own words, with the remedy. */
 export function ProblemNotice({ error, title }: { error: unknown; title?: string }) {
   const problem = error instanceof Problem ? error : undefined;
   return (
@@ -114,8 +114,8 @@ interface Reading<T> {
 }
 
 /**
- * Renders a query: its data, or that it is loading, absent from this service, or failed. Old data stays and is marked as old: by the
- * banner where the service is away, by a notice where it answers with an error.
+ * Renders a query: its data, or that it is loading, not available in this service, or failed. Stale data stays visible and is marked: by
+ * the banner if the service is unreachable, by a notice if it answers with an error.
  */
 export function Read<T>({ of, what, children }: { of: Reading<T>; what: string; children: (data: T) => ReactNode }) {
   if (of.data !== undefined) {
@@ -131,6 +131,14 @@ export function Read<T>({ of, what, children }: { of: Reading<T>; what: string; 
   const status = of.error instanceof Problem ? of.error.status : undefined;
   if (status === 404) return <Empty title={`This service does not offer ${what}.`}>It answers 404.</Empty>;
   if (status === 0) return <Empty title="The service does not answer.">The page keeps trying.</Empty>;
+  if (of.error instanceof Problem && of.error.code === "rules-from-file") {
+    return (
+      <Empty title={`No ${what}: the rules come from a file.`}>
+        A service whose rules are in a database keeps them: start it without <code>--rules</code>, and import the file
+        with <code>sluice rules apply FILE</code>.
+      </Empty>
+    );
+  }
   return (
     <div className="empty">
       <ProblemNotice error={of.error} title={`No ${what}`} />

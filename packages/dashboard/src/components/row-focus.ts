@@ -1,6 +1,6 @@
 /**
- * Keeps the focus inside a list of rows: a new row gets it, and after a removal the row before it or, without any, the
- * button that adds. Otherwise the focus falls back to the top of the page, and keyboard users start over.
+ * Manages focus in an editable list: a new row gets it; after a removal the previous row gets it, or the Add button. Otherwise focus would
+ * fall back to the top of the page.
  */
 import { useEffect, useRef, useState } from "react";
 

@@ -1,4 +1,4 @@
-/** Marks beside a rule's name: its mode, and which optional parts it has; and the name itself, in a table. */
+/** Tags next to a rule's name: its mode and optional parts; and the name as a table cell. */
 import { Link } from "wouter";
 import type { Rule } from "../api/shapes.js";
 import { count } from "./format.js";
@@ -19,7 +19,7 @@ export function RuleTags({ rule }: { rule: Rule }) {
   );
 }
 
-/** The first cell of a row about a rule: its name, which leads to its page. */
+/** The first cell of a rule's row: its name, as a link to its page. */
 export function RuleCell({ rule, mode }: { rule: string; mode: string }) {
   return (
     <td>

@@ -1,7 +1,7 @@
-/** The head of a column that sorts: the first click in its natural direction, the next the other way, the third as it came. */
+/** A sortable column header: the first click sorts in the column's natural direction, the second reverses, the third removes the sort. */
 interface SortedHeadProps {
   readonly name: string;
-  /** As in the address: `name` or `-name`; "" for none. */
+  /** As in the URL: `name` or `-name`; "" for none. */
   readonly sort: string;
   readonly isNumber?: boolean;
   readonly onSort: (sort: string) => void;

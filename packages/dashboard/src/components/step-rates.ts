@@ -1,6 +1,4 @@
-/**
- * Counts of steps as rates. The step that lasts is divided by the part of it that was counted; what was not counted is unknown. Pure.
- */
+/** Converts the counts of steps to rates. The current step is divided by its covered part; uncovered steps are unknown. Pure. */
 
 export const SECOND_MS = 1_000;
 export const MINUTE_MS = 60_000;

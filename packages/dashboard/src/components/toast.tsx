@@ -1,6 +1,6 @@
 /**
- * That something worked, said where one looks: over the page, wherever it is scrolled to. It stays until it is read and closed, or the
- * next comes. A change of rules can be undone from here: the version before becomes the newest again, unless others changed it since.
+ * A success message above the page, visible at any scroll position. It stays until it is closed or replaced. A change of rules can be
+ * undone from here: this restores the previous version, unless someone has changed the rules since.
  */
 import { useState, useSyncExternalStore } from "react";
 import { rulesChanged } from "../api/queries.js";
@@ -16,9 +16,9 @@ interface Shown {
 }
 
 interface Undoable {
-  /** The version that a click on Undo takes back. */
+  /** The version that Undo reverts. */
   readonly version: number;
-  /** Called with the version that has the rules from before. */
+  /** Called with the new version, which has the previous rules. */
   readonly onUndone?: (made: number) => void;
 }
 
@@ -33,7 +33,7 @@ function become(text: string | undefined, undo?: Undoable): void {
   for (const listener of listeners) listener();
 }
 
-/** `undo`: the version that was made, if it may be taken back. */
+/** `undo`: the version just created, if it can be reverted. */
 export function toast(text: string, undo?: Undoable): void {
   become(text, undo);
 }

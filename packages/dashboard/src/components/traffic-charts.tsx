@@ -1,4 +1,4 @@
-/** The two charts of traffic, over the live stream or over a window of the history. */
+/** The two traffic charts, from the live stream or a window of the history. */
 import { useMemo } from "react";
 import type { RuleStats } from "../api/shapes.js";
 import { Chart, type Line } from "./chart.js";
@@ -10,7 +10,7 @@ import { rateOf, ratesOf, type TrafficPoints } from "./traffic-points.js";
 const isKnown = (value: unknown): boolean => value !== null;
 const perSecond = (value: number): string => `${rate(value)}/s`;
 
-/** The same time a day or a week before, on the times of the chart. */
+/** The same period a day or a week earlier, shifted to the chart's times. */
 export interface BeforeLines {
   readonly label: string;
   readonly allowed: (atMs: number) => number | null;
@@ -71,7 +71,7 @@ export function LatencyChart({ points, ...over }: { points: TrafficPoints } & Ov
   return <Chart label="Latency" timesMs={points.timesMs} lines={lines} format={milliseconds} height={180} {...over} />;
 }
 
-/** One rule's checks, with what its candidate would have refused. */
+/** One rule's checks, and what its candidate would have refused. */
 export function RuleChart({
   stats,
   before,

@@ -20,7 +20,7 @@ function viewOf(steps: readonly { allowed: number; coveredMs: number; scope?: Sc
   return { atMs: 0, window: "hour", scope: "fleet", stepMs: 60_000, instances: 1, rulesVersion: 1, total, rules: [] };
 }
 
-test("a step is divided by the time of it that was counted: the one that lasts keeps its height", () => {
+test("a step is divided by its covered time, so that the current one keeps its height", () => {
   const { allowed } = pointsOf(
     false,
     feed,
@@ -32,7 +32,7 @@ test("a step is divided by the time of it that was counted: the one that lasts k
   expect(allowed).toEqual([147, 147]);
 });
 
-test("time that nobody counted is a gap, quiet time is 0, and no request has no latency", () => {
+test("uncovered time is a gap, quiet time is 0, and without requests there is no latency", () => {
   const points = pointsOf(
     false,
     feed,
@@ -46,17 +46,17 @@ test("time that nobody counted is a gap, quiet time is 0, and no request has no 
   expect(points.latency.map((one) => one?.p50Ms ?? null)).toEqual([2, null, null]);
 });
 
-test("seconds that the stream left out break the line", () => {
+test("seconds missing from the stream break the line", () => {
   const second = (atMs: number) => ({ atMs, allowed: 5, refused: 0, shadowRefused: 0, latency });
   const points = pointsOf(true, { ...feed, points: [second(1_000), second(2_000), second(20_000)] }, undefined);
   expect(points.allowed).toEqual([5, 5, null, 5]);
 });
 
-test("what was not counted, and what one instance told alone, is said in words", () => {
+test("missing coverage, and data from a single instance, is described in words", () => {
   expect(coverageWords(viewOf(Array(60).fill({ allowed: 1, coveredMs: 60_000 })))).toBeUndefined();
   const half = [...Array(30).fill({ allowed: 0, coveredMs: 0 }), ...Array(30).fill({ allowed: 1, coveredMs: 60_000 })];
   expect(coverageWords(viewOf(half))).toBe("30 min of the last hour were counted; the rest is unknown.");
-  // Three days and an eighth, of three and a half.
+  // Three days and an eighth, out of three and a half.
   const most = [
     ...Array(300).fill({ allowed: 1, coveredMs: 900_000 }),
     ...Array(36).fill({ allowed: 0, coveredMs: 0 }),

@@ -1,4 +1,4 @@
-/** Figures as rates a second, ready to be drawn: from the live stream or a window of the history. Pure. */
+/** Figures as rates per second, ready for charts: from the live stream or a window of the history. Pure. */
 import type { Latency, StatsPoint, StatsView } from "../api/shapes.js";
 import type { Feed, FeedPoint } from "../live/live-feed.js";
 import type { ShownTime } from "../time/time-address.js";
@@ -14,10 +14,10 @@ export interface TrafficPoints {
   readonly latency: readonly (Latency | null)[];
 }
 
-/** Seconds that the stream may leave out (a busy service) before the line is broken. */
+/** How long the stream may pause (a busy service) before the line is broken. */
 const HOLE_MS = 5_000;
 
-/** Rates a second either way: a step of the history is divided by the time of it that was counted. */
+/** Rates per second in both cases: a step of the history is divided by its covered time. */
 export function pointsOf(isLive: boolean, feed: Feed, stats: StatsView | undefined): TrafficPoints {
   if (isLive) {
     const points = withHoles(feed.points);
@@ -33,7 +33,7 @@ export function pointsOf(isLive: boolean, feed: Feed, stats: StatsView | undefin
   return { ...ratesOf(points), latency: points.map((one) => (one.allowed + one.refused === 0 ? null : one)) };
 }
 
-/** A line across minutes without events would show traffic that was never counted. */
+/** Without a gap, a line across minutes without events would show traffic that was never counted. */
 function withHoles(points: readonly FeedPoint[]): { atMs: number; point: FeedPoint | undefined }[] {
   return points.flatMap((point, i) => {
     const before = points[i - 1]?.atMs ?? point.atMs;
@@ -42,7 +42,7 @@ function withHoles(points: readonly FeedPoint[]): { atMs: number; point: FeedPoi
   });
 }
 
-/** Null where nothing was counted: unknown is not 0. */
+/** Null without coverage: unknown is not 0. */
 export function rateOf(count: number, { coveredMs }: StatsPoint): number | null {
   return coveredMs === 0 ? null : (count * 1_000) / coveredMs;
 }
@@ -60,13 +60,13 @@ function lengthWords(window: StatsView["window"], windowMs: number): string {
   return window === "hour" || window === "day" ? `the last ${window}` : spanWords(windowMs);
 }
 
-/** "3 h of the last day"; a part that would be spelled as the whole is a share of it. */
+/** "3 h of the last day"; if rounding would make the part look like the whole, as a percentage. */
 function partWords(coveredMs: number, windowMs: number, window: StatsView["window"]): string {
   const isAlike = spanWords(coveredMs) === spanWords(windowMs);
   return `${isAlike ? share(coveredMs / windowMs) : spanWords(coveredMs)} of ${lengthWords(window, windowMs)}`;
 }
 
-/** Where more was asked for than is kept. */
+/** Where the data starts, if more was requested than is retained. */
 function beginWords({ total: { points }, stepMs }: StatsView, time: ShownTime | undefined): string {
   const first = points[0];
   const isCut = time?.range === "custom" && first !== undefined && first.atMs - time.fromMs >= 2 * stepMs;
@@ -74,15 +74,15 @@ function beginWords({ total: { points }, stepMs }: StatsView, time: ShownTime | 
 }
 
 /**
- * Describes the coverage of a window: where it begins if that is later than asked for (`time`), how much of it was counted, and which part
- * by one instance alone.
+ * Describes a window's coverage: where it starts if later than requested (`time`), how much of it was counted, and how much by a single
+ * instance only.
  */
 export function coverageWords(stats: StatsView | undefined, time?: ShownTime): string | undefined {
   if (stats === undefined) return undefined;
   const { points } = stats.total;
   const coveredMs = points.reduce((sum, point) => sum + Math.min(point.coveredMs, stats.stepMs), 0);
   const windowMs = points.length * stats.stepMs;
-  // The step that lasts is never whole.
+  // The current step is never complete.
   const isWhole = coveredMs > windowMs - 2 * stats.stepMs;
   const counted = isWhole ? "" : `${partWords(coveredMs, windowMs, stats.window)} were counted; the rest is unknown.`;
   const own = points.filter(({ scope }) => scope === "instance");

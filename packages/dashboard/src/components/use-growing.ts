@@ -1,15 +1,15 @@
 /**
- * How many of many rows are drawn: as long as there are rows that were not there before, a screenful of them at once and then some more with
- * each frame, so that no frame draws them all. Rows that stay, by their names, cost nothing; a list that shrinks is short at once.
+ * Incremental rendering of many rows: new rows appear a screenful at once, then more with each frame, so that no frame renders them all.
+ * Rows that stay, by name, cost nothing; a list that shrinks does so at once.
  */
 import { useEffect, useRef, useState } from "react";
 
-/** More than a screen shows. */
+/** More than fits on a screen. */
 const FIRST_ROWS = 20;
 const ROWS_A_FRAME = 12;
 
 export function useGrowing(names: readonly string[]): number {
-  // An object: the same number once more is a new frame too.
+  // An object, so that setting the same number again re-renders too.
   const [grown, setGrown] = useState({ most: FIRST_ROWS });
   const drawn = useRef<ReadonlySet<string>>(new Set());
   const shown = upTo(names.slice(0, grown.most), drawn.current);
@@ -22,7 +22,7 @@ export function useGrowing(names: readonly string[]): number {
   return shown;
 }
 
-/** So many that no more than a screenful of them are new. */
+/** As many as contain at most a screenful of new ones. */
 function upTo(names: readonly string[], drawn: ReadonlySet<string>): number {
   let fresh = 0;
   const end = names.findIndex((name) => !drawn.has(name) && ++fresh > FIRST_ROWS);

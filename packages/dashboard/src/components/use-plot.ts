@@ -1,6 +1,6 @@
 /**
- * uPlot in a frame of the page: built after layout, one chart a frame, anew with another theme or form; values come by `setData`.
- * In: times in milliseconds and one list of values a line. Out: the element to show it in, and the chart once it is built.
+ * uPlot as a React hook: created after layout, one chart per frame, recreated for another theme or form; values are updated by `setData`.
+ * In: times in milliseconds and one list of values per line. Out: the element to render it in, and the chart once it exists.
  */
 import { type RefObject, useEffect, useMemo, useRef } from "react";
 import uPlot from "uplot";
@@ -13,7 +13,7 @@ import { inTurn } from "./in-turn.js";
 export interface Line {
   readonly mark: Mark;
   readonly label: string;
-  /** Null where nothing is known: the line is broken there. */
+  /** Null if unknown: breaks the line. */
   readonly values: readonly (number | null)[];
   /** Filled down to zero. */
   readonly isArea?: boolean;
@@ -25,7 +25,7 @@ type Zoom = (fromMs: number, toMs: number) => void;
 interface PlotProps {
   readonly timesMs: readonly number[];
   readonly lines: readonly Line[];
-  /** Of the numbers at the axis. */
+  /** Format of the axis labels. */
   readonly format: (value: number) => string;
   readonly height: number;
   readonly onMove: (at: number | null) => void;
@@ -50,7 +50,7 @@ export function usePlot({ timesMs, lines, format, height, onMove, onZoom }: Plot
   const zoom = useRef(onZoom);
   zoom.current = onZoom;
   const canZoom = onZoom !== undefined;
-  // The form of the lines, apart from their values: only a new form needs a new chart.
+  // The lines' appearance without their values: only a new form requires a new chart.
   const form = lines.map(({ mark, isArea, isDashed }) => `${mark} ${isArea} ${isDashed}`).join(",");
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: the theme and the form stand for what is drawn; values come by setData.
@@ -64,7 +64,7 @@ export function usePlot({ timesMs, lines, format, height, onMove, onZoom }: Plot
       const options = optionsOf({ width, height, colour, lines, format, onMove, zoom: drag });
       plot.current = new uPlot(options, latest.current, parent);
     };
-    // The observer reports the first width too, after layout: asking for it here would lay out the new page once more for each chart.
+    // The observer also reports the initial width, after layout: reading it here would force another layout for each chart.
     const observer = new ResizeObserver(([entry]) => {
       width = entry!.contentRect.width;
       if (plot.current !== undefined) plot.current.setSize({ width, height });
@@ -87,7 +87,7 @@ export function usePlot({ timesMs, lines, format, height, onMove, onZoom }: Plot
   return { frame, plot };
 }
 
-/** A value between two gaps has no line to either side: it is drawn as a dot. */
+/** A value between two gaps has no line to either side, so it is drawn as a dot. */
 function lonePoints(chart: uPlot, series: number): number[] {
   const values = Array.from(chart.data[series] ?? []);
   return values.flatMap((value, i) => (value != null && values[i - 1] == null && values[i + 1] == null ? [i] : []));
@@ -107,7 +107,7 @@ function optionsOf({ width, height, colour, lines, format, onMove, zoom }: Drawn
     height,
     padding: [12, 24, 0, 0],
     legend: { show: false },
-    // The address is changed, and the chart with it; uPlot itself does not zoom.
+    // Zooming changes the URL, and with it the chart; uPlot itself does not zoom.
     cursor: { y: false, drag: { x: zoom !== undefined, y: false, setScale: false }, points: { size: 7 } },
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1_000), currentZone() ?? "UTC"),
     hooks: {
@@ -141,14 +141,14 @@ function optionsOf({ width, height, colour, lines, format, onMove, zoom }: Drawn
   };
 }
 
-/** Days are named at their first tick; clock times alone would repeat. */
+/** Days are labelled at their first tick, as clock times alone would repeat. */
 function axisTime(atMs: number, stepSeconds: number): string {
   if (stepSeconds < 60) return clockTime(atMs);
   const minute = minuteTime(atMs);
   return minute === "00:00" ? dateOf(atMs) : minute;
 }
 
-/** A click is no drag. */
+/** Shorter drags count as clicks. */
 const SMALLEST_DRAG_PX = 8;
 
 function zoomTo(chart: uPlot, zoom: Zoom | undefined): void {
@@ -162,10 +162,10 @@ function zoomTo(chart: uPlot, zoom: Zoom | undefined): void {
 
 type ReadColour = (name: string, percent?: number) => string;
 
-/** By theme, name and share: each costs the browser a look at its style sheets, once. */
+/** Cached by theme, name and percentage: each look-up makes the browser compute styles. */
 const colours = new Map<string, string>();
 
-/** A canvas knows no custom properties: the browser resolves them on an element first. */
+/** A canvas does not support custom properties: let the browser resolve them on an element. */
 export function colourReader(parent: HTMLElement, theme: string): ReadColour {
   return (name, percent = 100) => {
     const key = `${theme} ${name} ${percent}`;

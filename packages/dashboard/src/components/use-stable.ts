@@ -1,4 +1,4 @@
-/** A callback that stays the same function, and does what the newest render says: rows that are drawn once need not be drawn again. */
+/** A stable callback that always runs the latest render's code, so that memoised rows are not re-rendered. */
 import { useCallback, useLayoutEffect, useRef } from "react";
 
 export function useStable<In extends unknown[]>(act: (...given: In) => void): (...given: In) => void {

@@ -1,4 +1,7 @@
-/** The keyboard: Ctrl-K opens the command palette, `/` goes to the page's search, `?` lists the keys. Silent while a dialog is open. */
+/**
+ * Keyboard shortcuts: Ctrl-K opens the command palette, `/` focuses the page's search, `?` lists the shortcuts. Disabled while a dialog is
+ * open.
+ */
 import { useEffect, useSyncExternalStore } from "react";
 import { Dialog } from "../components/dialog.js";
 import { currentHand, isMac, openHand, subscribeHand } from "../shell/open-hand.js";
@@ -25,7 +28,7 @@ function act(event: KeyboardEvent): void {
     (target.isContentEditable || target.matches("textarea, select, input:not([type=checkbox], [type=radio])"));
   const shortcut = shortcutOf(event, isTyping);
   if (shortcut === undefined || event.defaultPrevented) return;
-  // Ctrl-K is the browser's otherwise, in a dialog too.
+  // Ctrl-K would otherwise trigger the browser's own shortcut, even in a dialog.
   event.preventDefault();
   if (document.querySelector("dialog[open]") !== null) return;
   const search = shortcut === "search" ? document.querySelector<HTMLInputElement>("main input[type=search]") : null;

@@ -11,24 +11,24 @@ const entries: readonly Entry[] = [
 ];
 const found = (typed: string): string[] => findEntries(entries, typed).map(({ label }) => label);
 
-test("a label that starts with the text comes first, then a word of it, then any part, then the description", () => {
+test("labels that start with the text come first, then matching words, then other parts, then descriptions", () => {
   expect(found("key")).toEqual(["keys-of-tenants", "Top keys", "Explain a key", "monkey-business", "login"]);
 });
 
-test("every word must be there, in any order and case", () => {
+test("every word must match, in any order and case", () => {
   expect(found("KEY a explain")).toEqual(["Explain a key"]);
   expect(found("password login")).toEqual(["login"]);
   expect(found("login nothing")).toEqual([]);
 });
 
-test("nothing typed lists places in their order, at most twelve", () => {
+test("an empty query lists entries in order, at most twelve", () => {
   expect(found("  ")).toEqual(entries.map(({ label }) => label));
   const many = Array.from({ length: 5_000 }, (_, i): Entry => ({ kind: "Rule", label: `rule-${i}`, to: "/" }));
   expect(findEntries(many, "rule")).toHaveLength(12);
   expect(findEntries(many, "rule-4999").map(({ label }) => label)).toEqual(["rule-4999"]);
 });
 
-test("attributes lead to the key, and characters that are not seen are spelled out", () => {
+test("attributes lead to the key, and invisible characters are escaped", () => {
   expect(typedKey(" user=42 from=a=b ")).toEqual({ user: "42", from: "a=b" });
   expect([typedKey(""), typedKey("user"), typedKey("user= x"), typedKey("=x")]).toEqual([
     undefined,

@@ -1,13 +1,13 @@
-/** What the command palette finds: places by the words that are typed, best first. Pure. */
+/** The command palette's search: entries that match the typed words, best first. Pure. */
 import { visible } from "../components/format.js";
 import { keyAddress } from "../keys/key-address.js";
 
 export interface Entry {
   readonly kind: "Page" | "Rule" | "Key" | "Help";
   readonly label: string;
-  /** Searched too. */
+  /** Also searched. */
   readonly about?: string;
-  /** The address; absent for the list of keys. */
+  /** The URL; absent for the list of shortcuts. */
   readonly to?: string;
 }
 
@@ -20,14 +20,14 @@ export function findEntries(entries: readonly Entry[], typed: string): Entry[] {
     const rank = rankOf(entry, words);
     if (rank !== undefined) ranked.push({ entry, rank });
   }
-  // The sort is stable: of one rank, pages come first, then rules in the order of the document.
+  // The sort is stable: at equal rank, pages come first, then rules in document order.
   return ranked
     .sort((a, b) => a.rank - b.rank)
     .slice(0, MOST_FOUND)
     .map(({ entry }) => entry);
 }
 
-/** 0: the label starts with what is typed; 1: a word of it does; 2: it contains every word; 3: the description does. */
+/** 0: the label starts with the query; 1: a word of it does; 2: it contains every word; 3: the description does. */
 function rankOf({ label, about = "" }: Entry, words: readonly string[]): number | undefined {
   if (words.length === 0) return 0;
   const name = label.toLowerCase();
@@ -45,7 +45,7 @@ export function keyEntry(attributes: Readonly<Record<string, string>>): Entry {
   return { kind: "Key", label: visible(label.join(" ")), to: keyAddress(attributes) };
 }
 
-/** `user=42 region=eu`, as the command line takes it; undefined where a part is no attribute. */
+/** Parses `user=42 region=eu`, the command line's notation; undefined if a part is no attribute. */
 export function typedKey(typed: string): Record<string, string> | undefined {
   const parts = typed.trim().split(/\s+/);
   const pairs = parts.map((part) => /^([^=]+)=(.+)$/.exec(part));

@@ -1,9 +1,10 @@
-/** The command palette: one box that leads to every page, rule and key. A combobox: arrows choose, Enter opens, Escape closes. */
+/** The command palette: a single box to reach every page, rule and key. A combobox: arrows select, Enter opens, Escape closes. */
 import { useQuery } from "@tanstack/react-query";
-import { type KeyboardEvent, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
+import { type KeyboardEvent, useDeferredValue, useEffect, useMemo, useState } from "react";
 import { useLocation } from "wouter";
 import { rulesQuery, topKeysQuery } from "../api/queries.js";
 import { visible } from "../components/format.js";
+import { useModal } from "../components/use-modal.js";
 import { groups } from "../shell/navigation.js";
 import { openHand } from "../shell/open-hand.js";
 import { useMay } from "../shell/session.js";
@@ -13,22 +14,19 @@ const LIST = "palette-list";
 const optionId = (at: number): string => `palette-${at}`;
 
 export function Palette() {
-  const dialog = useRef<HTMLDialogElement>(null);
+  const modal = useModal(() => openHand(undefined));
   const [, navigate] = useLocation();
   const [typed, setTyped] = useState("");
   const [chosen, setChosen] = useState(0);
   const found = useFound(useDeferredValue(typed));
   const at = Math.min(chosen, found.length - 1);
   useEffect(() => {
-    dialog.current?.showModal();
-  }, []);
-  useEffect(() => {
     document.getElementById(optionId(at))?.scrollIntoView({ block: "nearest" });
   }, [at]);
   const go = (entry: Entry | undefined): void => {
     if (entry === undefined) return;
-    // First closed, so that the focus does not go back after the page has taken it.
-    dialog.current?.close();
+    // Close first: closing restores focus, and would take it back from the new page.
+    modal.close();
     if (entry.to === undefined) openHand("keys");
     else navigate(entry.to);
   };
@@ -40,7 +38,7 @@ export function Palette() {
     event.preventDefault();
   };
   return (
-    <dialog className="box palette" aria-label="Go to" ref={dialog} onClose={() => openHand(undefined)}>
+    <dialog className="box palette" aria-label="Go to" {...modal.props}>
       <div>
         <input
           className="input"

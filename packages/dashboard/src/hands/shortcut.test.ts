@@ -10,7 +10,7 @@ const press = (key: string, more: object = {}) => ({
   ...more,
 });
 
-test("Ctrl-K and Cmd-K open the palette, also while one types", () => {
+test("Ctrl-K and Cmd-K open the palette, also in text fields", () => {
   expect(shortcutOf(press("k", { ctrlKey: true }), true)).toBe("palette");
   expect(shortcutOf(press("K", { metaKey: true }), false)).toBe("palette");
   expect(shortcutOf(press("k"), false)).toBeUndefined();
@@ -18,7 +18,7 @@ test("Ctrl-K and Cmd-K open the palette, also while one types", () => {
   expect(shortcutOf(press("k", { ctrlKey: true, altKey: true }), false)).toBeUndefined();
 });
 
-test("a slash and a question mark are text where one types, and shortcuts elsewhere", () => {
+test("a slash and a question mark are text in text fields, and shortcuts elsewhere", () => {
   expect([shortcutOf(press("/"), false), shortcutOf(press("/", { shiftKey: true }), false)]).toEqual([
     "search",
     "search",

@@ -1,4 +1,4 @@
-/** Which shortcut a key press is. Pure. */
+/** Maps a key press to a shortcut. Pure. */
 
 type Shortcut = "palette" | "search" | "keys";
 
@@ -10,7 +10,7 @@ interface Press {
   readonly shiftKey: boolean;
 }
 
-/** Single characters belong to the field that is typed in; Ctrl-K works there too. */
+/** In a text field single characters are input; Ctrl-K works there too. */
 export function shortcutOf(
   { key, ctrlKey, metaKey, altKey, shiftKey }: Press,
   isTyping: boolean,
@@ -18,7 +18,7 @@ export function shortcutOf(
   if (altKey) return undefined;
   if (ctrlKey || metaKey) return key.toLowerCase() === "k" && !shiftKey && ctrlKey !== metaKey ? "palette" : undefined;
   if (isTyping) return undefined;
-  // Of Shift nothing is asked: on some keyboards the slash needs it.
+  // Ignores Shift: some keyboard layouts need it for the slash.
   if (key === "/") return "search";
   return key === "?" ? "keys" : undefined;
 }

@@ -1,4 +1,4 @@
-/** The keys that are blocked now, and for how long. Editors may lift a block, which also resets the counter. */
+/** The currently blocked keys, with the remaining time. Editors can lift a block, which also resets the counter. */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { memo, useMemo, useState } from "react";
 import { blockedKeysQuery } from "../api/queries.js";
@@ -11,8 +11,9 @@ import { toast } from "../components/toast.js";
 import { useStable } from "../components/use-stable.js";
 import { useMay } from "../shell/session.js";
 import { KeyCells } from "./key-cells.js";
+import { type StillOrder, stepTo, stillPage } from "./still-order.js";
 
-/** An attack may block very many; few look beyond the first page. */
+/** An attack may block very many keys; few people look past the first page. */
 const PAGE = 250;
 
 type LiftedKey = Required<Pick<BlockedKeyView, "rule" | "attributes">>;
@@ -30,16 +31,16 @@ export function BlockedKeys() {
     },
   });
   const onLift = useStable((key: LiftedKey) => lift.mutate(key));
-  const all = blocked.data?.keys;
-  const [wanted, setWanted] = useState(0);
-  // Blocks end while the page is open: the last page may be gone.
-  const first = Math.min(wanted, PAGE * Math.max(0, Math.ceil((all?.length ?? 0) / PAGE) - 1));
-  const named = useMemo(() => withNames(all ?? [], first), [all, first]);
+  const [order, setOrder] = useState<StillOrder>();
+  const keys = blocked.data?.keys;
+  const all = useMemo(() => withNames(keys ?? []), [keys]);
+  const page = useMemo(() => stillPage(all, order, PAGE), [all, order]);
+  const { rows: named, first, end, total, fresh } = page;
+  const turn = (to: number) => setOrder(stepTo(all, order, to));
   if (blocked.error !== null) return <ProblemNotice error={blocked.error} title="Blocked keys are unknown" />;
   if (blocked.data === undefined || blocked.data.keys.length === 0) return null;
-  const { keys, complete } = blocked.data;
   return (
-    <Panel title={`Blocked now (${complete ? "" : "at least "}${count(keys.length)})`} flush>
+    <Panel title={`Blocked now (${blocked.data.complete ? "" : "at least "}${count(all.length)})`} flush>
       {lift.error !== null && <ProblemNotice error={lift.error} title="Not lifted" />}
       <table className="cards long blocked" aria-rowcount={named.length + 1}>
         <thead>
@@ -65,20 +66,16 @@ export function BlockedKeys() {
           )}
         </LongRows>
       </table>
-      {keys.length > PAGE && (
+      {total > PAGE && (
         <div className="pager">
           <span className="soft">
-            {count(first + 1)} to {count(first + named.length)} of {count(keys.length)}, the longest block first
+            {count(first + 1)} to {count(end)} of {count(total)}, the longest block first
+            {fresh > 0 && `; ${count(fresh)} blocked since, on the first page`}
           </span>
-          <button type="button" className="button small" disabled={first === 0} onClick={() => setWanted(first - PAGE)}>
+          <button type="button" className="button small" disabled={first === 0} onClick={() => turn(first - PAGE)}>
             Previous
           </button>
-          <button
-            type="button"
-            className="button small"
-            disabled={first + PAGE >= keys.length}
-            onClick={() => setWanted(first + PAGE)}
-          >
+          <button type="button" className="button small" disabled={end >= total} onClick={() => turn(first + PAGE)}>
             Next
           </button>
         </div>
@@ -92,11 +89,15 @@ interface NamedKey {
   readonly key: BlockedKeyView;
 }
 
-/** Keys that are too long to show have the same name: they are told apart by their place. */
-function withNames(keys: readonly BlockedKeyView[], first: number): NamedKey[] {
-  return keys
-    .slice(first, first + PAGE)
-    .map((key, i) => ({ name: JSON.stringify([key.rule, key.attributes ?? first + i]), key }));
+/** Keys too long to show share a name: number them within their rule. */
+function withNames(keys: readonly BlockedKeyView[]): NamedKey[] {
+  const unnamed = new Map<string, number>();
+  return keys.map((key) => {
+    if (key.attributes !== undefined) return { name: JSON.stringify([key.rule, key.attributes]), key };
+    const place = unnamed.get(key.rule) ?? 0;
+    unnamed.set(key.rule, place + 1);
+    return { name: JSON.stringify([key.rule, place]), key };
+  });
 }
 
 function nameOf({ name }: NamedKey): string {

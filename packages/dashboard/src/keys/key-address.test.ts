@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { attributesOf, keyAddress, rowsOf } from "./key-address.js";
 
-test("attributes survive the way into an address and back, whatever they hold", () => {
+test("attributes survive the round trip through a URL, whatever they contain", () => {
   const named = fc.string({ minLength: 1 }).filter((name) => name === name.trim() && name !== "__proto__");
   const attributes = fc.dictionary(named, fc.string({ minLength: 1 }));
   fc.assert(
@@ -13,11 +13,11 @@ test("attributes survive the way into an address and back, whatever they hold", 
   );
 });
 
-test("no attributes is the plain address", () => {
+test("without attributes the URL has no query", () => {
   expect(keyAddress({})).toBe("/keys");
 });
 
-test("rows without a name or a value are left out; of two with one name the last counts", () => {
+test("rows without a name or a value are left out; of duplicates the last wins", () => {
   const rows = [
     { name: " user ", value: "1" },
     { name: "user", value: "2" },
@@ -27,7 +27,7 @@ test("rows without a name or a value are left out; of two with one name the last
   expect(attributesOf(rows)).toEqual({ user: "2" });
 });
 
-test("parameters of the frame are no attributes, and attributes of their names have a prefix", () => {
+test("frame parameters are no attributes, and attributes with their names get a prefix", () => {
   expect(rowsOf("?user=ann&range=6h&zone=UTC")).toEqual([{ name: "user", value: "ann" }]);
   const attributes = { from: "here", user: "ann" };
   expect(keyAddress(attributes)).toBe("/keys?attribute%3Afrom=here&user=ann");

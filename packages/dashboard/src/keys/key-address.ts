@@ -1,6 +1,6 @@
 /**
- * Attributes in an address, `/keys?user=42`: so that a view can be shared as a link. An attribute that is named like a parameter of the
- * frame has a prefix, `attribute:from=…`. Pure.
+ * Attributes in the URL, `/keys?user=42`, so that a view can be shared as a link. An attribute named like a frame parameter gets a prefix,
+ * `attribute:from=…`. Pure.
  */
 import { frameNames } from "../time/time-address.js";
 
@@ -27,7 +27,7 @@ export function rowsOf(search: string): AttributeRow[] {
     .map(([name, value]) => ({ name: name.startsWith(PREFIX) ? name.slice(PREFIX.length) : name, value }));
 }
 
-/** Rows without a name or a value are left out; of two with one name the last counts. */
+/** Rows without a name or a value are skipped; of duplicates the last wins. */
 export function attributesOf(rows: readonly AttributeRow[]): Record<string, string> {
   return Object.fromEntries(
     rows.filter(({ name, value }) => name.trim() !== "" && value !== "").map(({ name, value }) => [name.trim(), value]),

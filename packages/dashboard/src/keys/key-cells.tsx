@@ -1,10 +1,10 @@
-/** The first cells of every table of keys: the key, which leads to its explanation, and its rule. */
+/** The first cells of every key table: the key, as a link to its explanation, and its rule. */
 import { AttributeList } from "../components/figures.js";
 import { RowLink } from "../shell/row-link.js";
 import { keyAddress } from "./key-address.js";
 
 interface KeyCellsProps {
-  /** Absent where they are so long that only their digest is kept. */
+  /** Absent if they are so long that only their digest is stored. */
   readonly attributes?: Readonly<Record<string, string>>;
   readonly rule: string;
 }

@@ -1,4 +1,4 @@
-/** One key over time, by rule, and its last refusals. What is listed of keys is bounded: the page says what it does not know. */
+/** One key over time, by rule, and its last refusals. Key data is bounded: the page states what it does not know. */
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { Link } from "wouter";
@@ -11,7 +11,7 @@ import { Empty, Panel, Read } from "../components/panel.js";
 import { useTime } from "../time/use-time.js";
 
 const marks: readonly Mark[] = ["allowed", "latency", "candidate", "shadow"];
-/** More lines than colours tell nothing. */
+/** At most one line per colour. */
 const MOST_LINES = marks.length;
 
 export function KeyHistory({ attributes }: { attributes: Readonly<Record<string, string>> }) {

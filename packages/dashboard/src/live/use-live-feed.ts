@@ -6,7 +6,7 @@ export function useLiveFeed(): Feed {
   return useSyncExternalStore(liveFeed.subscribe, liveFeed.current);
 }
 
-/** Keeps the stream open on pages that do not show it, so that the chart has no hole when one comes back. */
+/** Keeps the stream open on pages that do not show it, so that the chart has no gap on return. */
 export function useOpenFeed(): void {
   useEffect(() => liveFeed.subscribe(() => undefined), []);
 }

@@ -1,4 +1,4 @@
-/** One rule with `adapt`: the limit in force as it moves between its bounds, who moved it and why. */
+/** A rule with `adapt`: the current limit between its bounds, which instance changed it, and why. */
 import { Link } from "wouter";
 import type { AdaptiveView, LimitMoveView, LoadView } from "../api/shapes.js";
 import { Figure, Figures } from "../components/figures.js";
@@ -34,7 +34,7 @@ export function AdaptivePanel({ rule, view }: { rule: AdaptiveView; view: LoadVi
 function AdaptiveFigures({ rule, scope }: { rule: AdaptiveView; scope: LoadView["scope"] }) {
   const { now, configured, target } = rule;
   const utilisation = now?.utilisation;
-  // The number is in the store; who leads comes with that instance's figures, up to a second later or not at all if it just ended.
+  // The number is in the store; the leader's figures arrive up to a second later, or not at all if it has just ended.
   const last = now?.leader === undefined && scope === "fleet" ? rule.moves.find(({ alone }) => !alone) : undefined;
   return (
     <Figures>

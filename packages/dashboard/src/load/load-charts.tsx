@@ -1,4 +1,4 @@
-/** Charts of one rule's load: utilisation by signal, what each class was refused, a limit as it moves, and waits. */
+/** Load charts of a rule: utilisation by signal, refusals by class, the adaptive limit, and waits. */
 import { useMemo } from "react";
 import type { AdaptiveView, LoadView, Series, SheddingView, WaitingView } from "../api/shapes.js";
 import { Chart, type Line } from "../components/chart.js";
@@ -48,7 +48,7 @@ function hintOf({ signals }: SheddingView): string {
     : "It is measured from the first request on.";
 }
 
-/** The first classes of the rule; the table beside it has all. */
+/** Shows the rule's first classes; the table next to it has all. */
 export function ShedChart({ rule, steps }: { rule: SheddingView; steps: Steps }) {
   const timesMs = useMemo(() => timesOf(steps), [steps]);
   const lines = useMemo<Line[]>(

@@ -1,4 +1,4 @@
-/** Load: utilisation and what each class got, limits as they move, who waits, and who is blocked. */
+/** Load: utilisation, traffic by class, adaptive limits, waiting requests, and blocked keys. */
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 import { Link } from "wouter";
@@ -8,6 +8,7 @@ import { count } from "../components/format.js";
 import { Empty, Page, Panel, Read } from "../components/panel.js";
 import { BlockedKeys } from "../keys/blocked-keys.js";
 import { TimeBar } from "../range/time-bar.js";
+import { useMayEditRules } from "../shell/session.js";
 import { useTime } from "../time/use-time.js";
 import { AdaptivePanel } from "./adaptive-panel.js";
 import { SheddingPanel } from "./shedding-panel.js";
@@ -62,7 +63,7 @@ function Load({ view }: { view: LoadView }) {
 
 const SHOWN = 10;
 
-/** Charts of a hundred rules at once help nobody. */
+/** Limits the number of charts shown at once. */
 function Few({ children }: { children: readonly ReactNode[] }) {
   const [isAll, setIsAll] = useState(false);
   const more = children.length - SHOWN;
@@ -79,6 +80,7 @@ function Few({ children }: { children: readonly ReactNode[] }) {
 }
 
 function NoLoadRules() {
+  const mayEdit = useMayEditRules();
   return (
     <Panel>
       <Empty title="No rule sheds load, moves its limit, or lets requests wait.">
@@ -87,15 +89,17 @@ function NoLoadRules() {
           <code>adapt</code> a limit moves with utilisation. With <code>maxWait</code> requests wait for their turn
           instead of being refused.
         </p>
-        <Link href="/new-rule" className="button">
-          New rule
-        </Link>
+        {mayEdit && (
+          <Link href="/new-rule" className="button">
+            New rule
+          </Link>
+        )}
       </Empty>
     </Panel>
   );
 }
 
-/** The same of one rule, on its page; nothing for a rule that has none of it. */
+/** The same for a single rule, on its page; nothing if none of it applies. */
 export function RuleLoad({ rule }: { rule: string }) {
   const { time } = useTime();
   const load = useQuery(loadQuery({ time, rule }));

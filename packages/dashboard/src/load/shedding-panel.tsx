@@ -1,4 +1,4 @@
-/** One load-shedding rule: utilisation by signal, places, and what each class of requests got. */
+/** A load-shedding rule: utilisation by signal, places, and traffic by class. */
 import { Link } from "wouter";
 import type { LoadView, SheddingView } from "../api/shapes.js";
 import { Figure, Figures, GateBar } from "../components/figures.js";

@@ -1,4 +1,4 @@
-/** Requests that wait for a turn: by rule, and whose they are. */
+/** Requests waiting for a turn, by rule and by key. */
 import type { LoadView, WaitingKeyView, WaitingView } from "../api/shapes.js";
 import { count, wait } from "../components/format.js";
 import { Empty, Panel } from "../components/panel.js";

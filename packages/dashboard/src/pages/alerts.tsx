@@ -69,7 +69,7 @@ export function AlertsPage() {
   );
 }
 
-/** Who it is: the keys of the alert's rule, those that are refused first where refusals are the trouble. */
+/** Links to the keys of the alert's rule: the most refused ones first if the alert is about refusals. */
 function keysOf(rule: string, { kind }: AlertView): string {
   const by = kind === "refusal-share" || kind === "threshold" ? "&by=refusals" : "";
   return `/top-keys?rule=${encodeURIComponent(rule)}${by}`;
@@ -130,7 +130,7 @@ function stateOf({ state, startedAtMs, endedAtMs }: AlertView, nowMs: number): s
 
 interface AlertRowProps {
   readonly alert: AlertView;
-  /** In words: a row whose words stay the same is not drawn anew at each poll. */
+  /** As text, so that an unchanged row is not re-rendered at each poll. */
   readonly state: string;
   readonly isWanted: boolean;
   readonly mayEdit: boolean;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { auditFilter, auditQueryIn } from "./audit-address.js";
 
-test("filters are read from the address, and both days are among those shown", () => {
+test("filters are read from the URL, and both days are inclusive", () => {
   const query = auditQueryIn("?author=ann%40example.com&rule=per-ip&since=2026-11-01&until=2026-11-02&range=1h");
   expect(query).toEqual({ author: "ann@example.com", rule: "per-ip", since: "2026-11-01", until: "2026-11-02" });
   expect(auditFilter(query)).toEqual({

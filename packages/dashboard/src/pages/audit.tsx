@@ -1,4 +1,4 @@
-/** The audit log of administration, newest first, filtered as the address says. */
+/** The audit log, newest first, filtered by the URL. */
 import { useQuery } from "@tanstack/react-query";
 import { memo } from "react";
 import { auditQuery } from "../api/queries.js";
@@ -32,9 +32,9 @@ export function AuditPage() {
   const filter = auditFilter(asked);
   return (
     <Page title="Audit" about="Changes of rules and alerts, key resets, tokens and sessions, with their authors.">
-      {/* What is typed replaces the entry of the browser's history. */}
+      {/* Typing replaces the current history entry. */}
       <Filters filter={filter} asked={asked} onAsk={(changes) => set(changes, { replace: true })} />
-      {/* Another filter begins at its newest entry. */}
+      {/* A new filter starts at its newest entry. */}
       <Entries key={JSON.stringify(filter)} filter={filter} />
     </Page>
   );

@@ -1,7 +1,7 @@
-/** Explains one request: the verdict, the rules that apply with their state, and why each of the others does not. */
+/** Explains a request: the verdict, the rules that match with their state, and why each of the others does not. */
 import { Link } from "wouter";
 import type { Explanation } from "../api/shapes.js";
-import { count, partOf, wait } from "../components/format.js";
+import { count, partOf, visible, wait } from "../components/format.js";
 import { Empty, Notice, Panel, ProblemNotice } from "../components/panel.js";
 import { NeedsRole, useMay } from "../shell/session.js";
 import { MatchedRule, type Reset } from "./matched-rule.js";
@@ -49,7 +49,7 @@ export function ExplanationView({ explanation, reset, attributes }: ExplanationV
                 <Link href={`/rules/${rule}`} className="mono">
                   {rule}
                 </Link>{" "}
-                <span className="soft break">{why}</span>
+                <span className="soft break">{visible(why)}</span>
               </li>
             ))}
             {more > 0 && <li className="soft">and {count(more)} more</li>}

@@ -1,4 +1,4 @@
-/** Every version of the rules: who, when, why, what changed; and the way back to one. */
+/** All versions of the rules: author, time, reason, changes; and rollback. */
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { rulesQuery, versionQuery, versionsQuery } from "../api/queries.js";
@@ -9,11 +9,11 @@ import { Empty, Page, Panel, Read } from "../components/panel.js";
 import { toast } from "../components/toast.js";
 import { ChangeDialog } from "../rule-editor/change-dialog.js";
 import { DiffView } from "../rule-editor/diff-view.js";
-import { useMay } from "../shell/session.js";
+import { useMayEditRules } from "../shell/session.js";
 import { useSearch } from "../time/use-search.js";
 
 export function HistoryPage() {
-  // A marker of a chart leads to one version: the list begins with it.
+  // A chart marker links to a version: the list starts there.
   const wanted = Number(new URLSearchParams(useSearch()).get("version") ?? 0);
   const pages = usePages(wanted > 0 ? wanted + 1 : undefined);
   const versions = useQuery(versionsQuery({ before: pages.before }));
@@ -68,7 +68,7 @@ function Version({
 }) {
   const [isOpen, setIsOpen] = useState(isWanted);
   const [isAsking, setIsAsking] = useState(false);
-  const mayEdit = useMay("editor");
+  const mayEdit = useMayEditRules();
   const isCurrent = version.version === current;
   return (
     <li className={`version ${isWanted ? "wanted" : ""}`}>

@@ -1,4 +1,4 @@
-/** What an editor may do to one key under one rule: block it, or give it numbers of its own by an override. */
+/** What editors can do to a key under a rule: block it, or give it its own limit by an override. */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { rulesQuery } from "../api/queries.js";
@@ -47,7 +47,7 @@ export function KeyActions({ explained, attributes }: KeyActionsProps) {
   );
 }
 
-/** The override that changes the numbers for this request. */
+/** The override that changes the limit for this request. */
 export function OverrideInForce({ explained }: { explained: ExplainedRule }) {
   const { data } = useQuery(rulesQuery);
   const rule = data?.rules.find(({ id }) => id === explained.rule);
@@ -117,7 +117,7 @@ function OverrideDialog({ rule, version, attributes, onClose }: OverrideDialogPr
   const match = Object.fromEntries(rule.key.map((name) => [name, attributes[name] ?? ""]));
   const isNumber = /^\d{1,15}$/.test(limit);
   if (isReviewed) {
-    // The first that matches wins: the new one goes before those that there are.
+    // The first matching override wins, so insert the new one first.
     const body = { ...rule, overrides: [{ match, limit: Number(limit) }, ...(rule.overrides ?? [])] };
     return (
       <ChangeDialog

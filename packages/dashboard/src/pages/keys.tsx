@@ -1,6 +1,6 @@
 /**
- * One request's attributes, explained by every rule: whether it applies and why, its state, when the request passes next.
- * Nothing is charged by looking. Editors may forget what a rule has counted.
+ * Explains how every rule treats a request's attributes: whether it matches and why, its state, and when the request would pass next.
+ * Looking charges nothing. Editors can reset a rule's counter.
  */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useId, useMemo, useState } from "react";
@@ -21,7 +21,7 @@ import { KeyTable } from "./top-keys.js";
 
 export function KeysPage() {
   const rows = rowsOf(useSearch());
-  // The form is reset for each address: the one that it leads to, or a link from elsewhere.
+  // The form is reset for each URL: after its own submission, or a link from elsewhere.
   return (
     <Page
       title="Explain a key"
@@ -147,7 +147,7 @@ function Explained({ attributes }: { attributes: Readonly<Record<string, string>
   );
 }
 
-/** Where to begin: keys that were seen. */
+/** Suggests keys seen recently. */
 function SeenKeys() {
   const keys = useQuery(topKeysQuery({ time: { range: "1h" }, by: "refusals", limit: 10, group: "client" }));
   if (keys.data === undefined || keys.data.keys.length === 0) return null;

@@ -1,4 +1,4 @@
-/** One rule that applies to a request: its verdict, how much of the limit is in use, what the store holds, and a reset. */
+/** A rule that matches a request: its verdict, how much of the limit is in use, its stored state, and a reset. */
 import type { UseMutationResult } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
@@ -41,7 +41,7 @@ export function MatchedRule({ rule, decision, reset, mayReset, attributes }: Mat
           <span className="tag candidate">candidate {candidate.allowed ? "would allow" : "would refuse"}</span>
         )}{" "}
         {rule.variant !== undefined && <span className="tag accent">variant {rule.variant}</span>}
-        <p className="soft break">{rule.why}</p>
+        <p className="soft break">{visible(rule.why)}</p>
         {rule.degraded !== undefined && <p>Without the store the request {policies[rule.degraded]}.</p>}
       </div>
       {live !== undefined && (rule.degraded === undefined || rule.degraded === "local") && (
@@ -89,7 +89,7 @@ function Usage({ live, rule: { degraded, unit } }: { live: Check; rule: Explaine
   );
 }
 
-/** What the request would hold, and how estimates came out before. */
+/** What the request would reserve, and how past estimates turned out. */
 function Estimate({ estimate, rule: { unit, degraded } }: { estimate: ExplainedEstimate; rule: ExplainedRule }) {
   const { holds, learned, held, settled, overrun } = estimate;
   return (

@@ -1,4 +1,4 @@
-/** The right side of the overview: what is wrong, which rules are busy, how the store is. */
+/** The overview's side panels: problems, busy rules, store health. */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { alertsQuery, storeQuery } from "../api/queries.js";
@@ -83,9 +83,9 @@ export function BusyRules({
 
 export function StoreHealth({ latest }: { latest: LiveView | undefined }) {
   const store = useQuery(storeQuery);
-  // The stream is newer; the store's view is read every few seconds.
-  const state = latest?.store.state ?? store.data?.state;
-  const outage = latest?.store.outage ?? store.data?.outage;
+  // The stream is more recent; the store's view is polled every few seconds.
+  const { state, outage } = latest?.store ?? store.data ?? {};
+  const isAway = state !== "up" && !outage?.partial;
   return (
     <Panel title="Store" actions={<Link href="/store">Details</Link>}>
       <dl className="pairs">
@@ -96,9 +96,9 @@ export function StoreHealth({ latest }: { latest: LiveView | undefined }) {
           {state === undefined ? (
             "unknown"
           ) : (
-            <span className={`tag ${state === "up" ? "good" : "bad"}`}>
+            <span className={`tag ${state === "up" ? "good" : isAway ? "bad" : "warn"}`}>
               <span className="dot" />
-              {state === "up" ? "answers" : "does not answer"}
+              {state === "up" ? "answers" : isAway ? "does not answer" : "answers most calls"}
             </span>
           )}
         </dd>

@@ -1,4 +1,4 @@
-/** What the overview and the wall screen show alike: figures, charts, and the panels beside them. */
+/** Shared by the overview and the wall screen: figures, charts, and side panels. */
 import type { Latency, LiveView, StatsView } from "../api/shapes.js";
 import { Figure, Figures } from "../components/figures.js";
 import { clockTime, count, milliseconds, rate, share } from "../components/format.js";
@@ -15,7 +15,7 @@ export function PresentFigures({ of: { isLive, now, stats } }: { of: Overview })
 
 interface ChartsProps {
   readonly of: Overview;
-  /** Absent on a screen that nobody sits at. */
+  /** Absent on a wall screen, which nobody operates. */
   readonly onZoom?: (fromMs: number, toMs: number) => void;
 }
 

@@ -36,7 +36,7 @@ export function OverviewPage() {
 }
 
 function UtilisationOf({ stats, isFailing }: { stats: StatsView | undefined; isFailing: boolean }) {
-  // Of thousands of rules: not anew at every event of the live stream.
+  // Memoised: there may be thousands of rules, and the live stream re-renders every second.
   const steps = useMemo(
     () =>
       Array.from({ length: 10 }, (_, step) =>

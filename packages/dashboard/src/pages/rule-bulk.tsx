@@ -1,4 +1,4 @@
-/** One change to the chosen rules: enable, shadow, disable, tag. It passes the same dialog as every change, and is one version. */
+/** Changes the selected rules at once: enable, shadow, disable, tag. Uses the same dialog as every change, and creates one version. */
 import { useState } from "react";
 import { Field } from "../components/controls.js";
 import { Dialog } from "../components/dialog.js";
@@ -6,7 +6,7 @@ import { count } from "../components/format.js";
 import { toast } from "../components/toast.js";
 import { ChangeDialog } from "../rule-editor/change-dialog.js";
 
-/** What the service takes in one call. */
+/** The service's maximum per call. */
 const MOST = 900;
 
 interface BulkBody {

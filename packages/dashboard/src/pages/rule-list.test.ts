@@ -39,6 +39,6 @@ test.each([
   expect(idsOf(search)).toBe(ids);
 });
 
-test("what an address cannot mean is the default", () => {
+test("an invalid value in the URL becomes the default", () => {
   expect(listQuery("sort=%00&page=-3&per=7")).toMatchObject({ sort: "", page: 1, perPage: 100 });
 });

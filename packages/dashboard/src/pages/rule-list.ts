@@ -1,4 +1,4 @@
-/** The list of rules as its address asks for it: filtered, sorted, one page. Pure. */
+/** The list of rules as the URL requests it: filtered, sorted, one page. Pure. */
 import type { Rule, RuleStats } from "../api/shapes.js";
 import { matcher } from "./rule-search.js";
 
@@ -20,14 +20,14 @@ export interface ListQuery {
   readonly algorithm: string;
   readonly attribute: string;
   readonly tag: string;
-  /** "" for the order of the document. */
+  /** "" for document order. */
   readonly sort: SortName | "";
   readonly isDescending: boolean;
   readonly page: number;
   readonly perPage: number;
 }
 
-/** What an address may hold is anything: what is not known is the default. */
+/** The URL is untrusted: unknown values become defaults. */
 export function listQuery(search: string): ListQuery {
   const params = new URLSearchParams(search);
   const text = (name: string): string => params.get(name) ?? "";
@@ -74,14 +74,14 @@ const values: Readonly<Record<SortName, (rule: Rule, stats: RuleStats | undefine
   refused: (_, stats) => refusedShare(stats),
 };
 
-/** Refusals in shadow count: the list shows them in the same place. */
+/** Includes refusals in shadow mode, which the list shows in the same column. */
 export function refusedShare(stats: RuleStats | undefined): number {
   if (stats === undefined) return -1;
   const refused = stats.refused + stats.shadowRefused;
   return refused === 0 ? 0 : refused / (stats.allowed + refused);
 }
 
-/** Rules that are equal in the column keep the order of the document. */
+/** Stable: equal rules keep document order. */
 export function sortRules(rules: readonly Rule[], query: ListQuery, stats: StatsOf): readonly Rule[] {
   const { sort, isDescending } = query;
   if (sort === "") return rules;

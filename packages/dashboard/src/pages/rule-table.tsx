@@ -1,4 +1,4 @@
-/** One page of the list of rules, with boxes to choose rules for a change of many. */
+/** One page of the list of rules, with checkboxes to select rules for a bulk change. */
 import { type CSSProperties, memo } from "react";
 import type { Rule, RuleStats } from "../api/shapes.js";
 import { AttributeList, GateBar } from "../components/figures.js";
@@ -13,9 +13,9 @@ import { refusedShare } from "./rule-list.js";
 interface RuleTableProps {
   readonly rules: readonly Rule[];
   readonly stats: ReadonlyMap<string, RuleStats>;
-  /** Whether anything of this time is known. */
+  /** Whether there is any coverage for this time. */
   readonly isCounted: boolean;
-  /** The head of the column of traffic. */
+  /** Heading of the traffic column. */
   readonly time: string;
   readonly sort: string;
   readonly onSort: (sort: string) => void;
@@ -25,7 +25,7 @@ interface RuleTableProps {
   readonly onTag: (tag: string) => void;
 }
 
-/** Drawn anew only when its own rows change: not at each keystroke in the search above it. */
+/** Memoised: does not re-render at each keystroke in the search above it. */
 export const RuleTable = memo(function RuleTable(props: RuleTableProps) {
   const { rules, stats, isCounted, time, sort, onSort, chosen, onChoose, onTag } = props;
   const allChosen = chosen !== undefined && rules.every(({ id }) => chosen.has(id));
@@ -33,7 +33,7 @@ export const RuleTable = memo(function RuleTable(props: RuleTableProps) {
     <table
       className={`cards long rules ${chosen === undefined ? "" : "choosable"}`}
       aria-rowcount={rules.length + 1}
-      // On a phone each row names its columns: another time is then one property, and no row is drawn anew.
+      // On a phone each row shows column names: this way a new time changes one property, and no row re-renders.
       style={{ "--time": JSON.stringify(time) } as CSSProperties}
     >
       <thead>
@@ -92,12 +92,12 @@ function nameOf({ id }: Rule): string {
 }
 
 interface RuleRowProps extends RuleCellsProps {
-  /** Undefined: no box to choose it by. */
+  /** Undefined: no checkbox. */
   readonly isChosen: boolean | undefined;
   readonly onChoose: (ids: readonly string[], isChosen: boolean) => void;
 }
 
-/** Drawn anew when its box is ticked: of 250 that are ticked at once, only the boxes are. */
+/** Re-renders when its checkbox changes: ticking 250 at once re-renders only the checkboxes. */
 const RuleRow = memo(function RuleRow({ isChosen, onChoose, ...cells }: RuleRowProps) {
   const { id } = cells.rule;
   return (
@@ -124,7 +124,7 @@ interface RuleCellsProps {
   readonly onTag: (tag: string) => void;
 }
 
-/** Figures are read every few seconds, for all rules: cells whose own did not move stay as they are. */
+/** Figures of all rules are polled every few seconds: cells with unchanged figures do not re-render. */
 function isSame({ stats: was, ...before }: RuleCellsProps, { stats: now, ...after }: RuleCellsProps): boolean {
   const isSameRule = (Object.keys(after) as (keyof typeof after)[]).every((name) => before[name] === after[name]);
   if (!isSameRule || was === now) return isSameRule;

@@ -1,15 +1,15 @@
-/** The rules in force: searched, filtered and sorted as the address says, one page of them, and changed many at a time. */
+/** The rules in force: searched, filtered and sorted by the URL, paginated, with bulk changes. */
 import { useQuery } from "@tanstack/react-query";
 import { useDeferredValue, useMemo, useState } from "react";
 import { Link } from "wouter";
 import { rulesQuery, statsQuery } from "../api/queries.js";
 import type { RulesView, StatsView } from "../api/shapes.js";
 import { Search } from "../components/controls.js";
-import { count } from "../components/format.js";
+import { count, visible } from "../components/format.js";
 import { Empty, Page, Panel, Read } from "../components/panel.js";
 import { useStable } from "../components/use-stable.js";
 import { TimeBar } from "../range/time-bar.js";
-import { NeedsRole, useMay } from "../shell/session.js";
+import { RulesReadOnly, useMayEditRules } from "../shell/session.js";
 import { type ShownTime, timeWords } from "../time/time-address.js";
 import { useParameters } from "../time/use-parameters.js";
 import { useTime } from "../time/use-time.js";
@@ -20,9 +20,9 @@ import { RuleTable } from "./rule-table.js";
 export function RulesPage() {
   const rules = useQuery(rulesQuery);
   const { time } = useTime();
-  // Figures of thousands of rules wait for what is typed and clicked meanwhile.
+  // Deferred, so that figures of thousands of rules do not delay typing and clicking.
   const stats = useDeferredValue(useQuery(statsQuery({ time })).data);
-  const mayEdit = useMay("editor");
+  const mayEdit = useMayEditRules();
   return (
     <Page
       title="Rules"
@@ -39,7 +39,7 @@ export function RulesPage() {
               New rule
             </Link>
           ) : (
-            <NeedsRole needed="editor" to="change rules" />
+            <RulesReadOnly to="change rules" />
           )}
         </>
       }
@@ -153,9 +153,9 @@ function Filters({ rules, query, onChange }: FiltersProps) {
       onChange={(event) => onChange({ [name]: event.target.value }, false)}
     >
       <option value="">{label}: any</option>
-      {/* What a sent link names, though no rule has it any more. */}
+      {/* A value from a shared link that no rule has any more. */}
       {query[name] !== "" && !options.some(({ value }) => value === query[name]) && (
-        <option value={query[name]}>{query[name]}</option>
+        <option value={query[name]}>{visible(query[name])}</option>
       )}
       {options.map(({ value, label: text }) => (
         <option key={value} value={value}>

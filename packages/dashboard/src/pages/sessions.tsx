@@ -1,4 +1,4 @@
-/** Open sessions of the console: one's own, for an admin everybody's. */
+/** Open sessions of the console: one's own, for admins everyone's. */
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { memo } from "react";
 import { queryClient, sessionsQuery } from "../api/queries.js";
@@ -58,7 +58,7 @@ const SessionRow = memo(function SessionRow({ session, onEnd }: SessionRowProps)
   const { id, name, createdAtMs, endsAtMs, agent, own } = session;
   return (
     <tr>
-      <td className="mono break strong">{name}</td>
+      <td className="mono break strong">{visible(name)}</td>
       <td data-label="Signed in">{dayTime(createdAtMs)}</td>
       <td data-label="Ends">{dayTime(endsAtMs)}</td>
       <td data-label="Browser" className="soft small break">

@@ -1,4 +1,4 @@
-/** The cluster's 16 384 slots as one strip, each leader's share in its place; replicas below their leader. */
+/** The cluster's 16 384 slots as a strip, with each leader's ranges; replicas are listed below their leader. */
 import type { StoreNode } from "../api/shapes.js";
 import { count } from "../components/format.js";
 import { Panel } from "../components/panel.js";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { rangesOf, SLOTS, uncovered } from "./slot-ranges.js";
 
-test("ranges of several leaders stand in the order of their slots, single slots among them", () => {
+test("ranges of several leaders are sorted by slot, including single slots", () => {
   const leaders = [{ slots: ["5461-10922", "3"] }, { slots: ["10923-16383"] }, { slots: ["0-2", "4-5460"] }];
   const ranges = rangesOf(leaders);
   expect(ranges.map(({ from, to, leader }) => `${from}-${to} ${leader}`)).toEqual([

@@ -1,4 +1,4 @@
-/** Which leader holds which slots of a Redis Cluster, in order. Pure. */
+/** The slot ranges of a Redis Cluster's leaders, sorted. Pure. */
 import type { StoreNode } from "../api/shapes.js";
 
 export const SLOTS = 16_384;
@@ -6,11 +6,11 @@ export const SLOTS = 16_384;
 interface SlotRange {
   readonly from: number;
   readonly to: number;
-  /** Its place in the list of leaders. */
+  /** Index in the list of leaders. */
   readonly leader: number;
 }
 
-/** A node spells its slots as "0-5460", or "5461" for a single one. */
+/** Redis writes slots as "0-5460", or "5461" for a single one. */
 export function rangesOf(leaders: readonly Pick<StoreNode, "slots">[]): SlotRange[] {
   return leaders
     .flatMap(({ slots = [] }, leader) =>
@@ -22,7 +22,7 @@ export function rangesOf(leaders: readonly Pick<StoreNode, "slots">[]): SlotRang
     .sort((a, b) => a.from - b.from);
 }
 
-/** How many slots no leader holds. */
+/** Number of slots without a leader. */
 export function uncovered(ranges: readonly SlotRange[]): number {
   return SLOTS - ranges.reduce((sum, { from, to }) => sum + to - from + 1, 0);
 }

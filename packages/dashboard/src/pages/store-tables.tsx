@@ -1,4 +1,4 @@
-/** Tables of the store's page: memory by rule beside the prediction, and slow calls of all nodes. */
+/** Tables of the store page: memory by rule compared with the prediction, and slow commands of all nodes. */
 import { Link } from "wouter";
 import type { StoreView } from "../api/shapes.js";
 import { bytes, count, dayTime, known, milliseconds } from "../components/format.js";

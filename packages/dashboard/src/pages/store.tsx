@@ -1,4 +1,4 @@
-/** Where counters live: its nodes, which slots each holds, memory as measured and as predicted at full use, and slow calls. */
+/** The store: its nodes and their slots, memory as measured and as predicted at full use, and slow commands. */
 import { useQuery } from "@tanstack/react-query";
 import { storeQuery } from "../api/queries.js";
 import type { StoreNode, StoreView } from "../api/shapes.js";
@@ -15,7 +15,7 @@ export function StorePage() {
       <Read of={store} what="figures of the store">
         {(view) => (
           <>
-            {view.outage !== undefined && (
+            {view.outage !== undefined && !view.outage.partial && (
               <Notice tone="bad" title="It does not answer.">
                 Since {clockTime(view.outage.sinceMs)}: {view.outage.cause}. Until it does, each rule's failure policy
                 answers, and what its counters hold is unknown.
@@ -35,10 +35,11 @@ export function StorePage() {
 
 function Summary({ view }: { view: StoreView }) {
   const { calls, memory } = view;
+  const isAway = view.state !== "up" && !view.outage?.partial;
   return (
     <Figures>
-      <Figure label={view.kind} mark={view.state === "up" ? "allowed" : "refused"}>
-        {view.state === "up" ? "answers" : "away"}
+      <Figure label={view.kind} mark={isAway ? "refused" : "allowed"}>
+        {isAway ? "away" : "answers"}
       </Figure>
       <Figure label="Calls">
         {count(calls.total)} <small>{count(calls.errors)} failed</small>

@@ -1,4 +1,4 @@
-/** Named tokens: made, shown once, deleted. Only admins come here; the service refuses others. */
+/** Named tokens: created, shown once, deleted. For admins; the service refuses others. */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { memo, useState } from "react";
 import { tokensQuery } from "../api/queries.js";
@@ -6,10 +6,10 @@ import { request } from "../api/request.js";
 import type { Role, TokenView } from "../api/shapes.js";
 import { Field } from "../components/controls.js";
 import { Dialog } from "../components/dialog.js";
-import { dayTime } from "../components/format.js";
+import { dayTime, visible } from "../components/format.js";
 import { LongRows } from "../components/long-rows.js";
 import { Empty, Notice, Page, Panel, ProblemNotice, Read } from "../components/panel.js";
-import { NeedsRole, useMay } from "../shell/session.js";
+import { NeedsRole, useMay, useSession } from "../shell/session.js";
 import { wallLink } from "../shell/wall-token.js";
 import { Sessions } from "./sessions.js";
 
@@ -55,9 +55,12 @@ function AdminTokens() {
       title="Tokens"
       about="For people and programs that use the admin API. Only their hashes are kept; deleting one ends its sessions."
       actions={
-        <button type="button" className="button main" onClick={() => setIsMaking(true)}>
-          New token
-        </button>
+        // Named tokens are stored in the rules database.
+        useSession().rulesFrom !== "file" && (
+          <button type="button" className="button main" onClick={() => setIsMaking(true)}>
+            New token
+          </button>
+        )
       }
     >
       {made !== undefined && <Shown made={made} onDone={() => setMade(undefined)} />}
@@ -216,7 +219,7 @@ const TokenRow = memo(function TokenRow({ token }: { token: TokenView }) {
   });
   return (
     <tr>
-      <td className="mono break strong">{token.name}</td>
+      <td className="mono break strong">{visible(token.name)}</td>
       <td data-label="Role">
         <span className={`tag ${token.role === "viewer" ? "" : "accent"}`}>{token.role}</span>
       </td>

@@ -1,17 +1,19 @@
 /**
- * The keys with the most requests or refusals, of all instances together; one row for each client, whatever rules count it. Counts come
- * from a bounded sketch, whose error is stated.
+ * The keys with the most requests or refusals over all instances; one row per client, whichever rules count it. Counts come from a bounded
+ * sketch, with its error stated.
  */
 import { useQuery } from "@tanstack/react-query";
-import { memo, useDeferredValue, useMemo } from "react";
-import { topKeysQuery } from "../api/queries.js";
+import { memo, useDeferredValue, useMemo, useState } from "react";
+import { topKeysParameters, topKeysQuery } from "../api/queries.js";
+import { request } from "../api/request.js";
 import type { TopKey, TopKeysView } from "../api/shapes.js";
 import { Choice, Search } from "../components/controls.js";
 import { AttributeList, GateBar } from "../components/figures.js";
-import { count, share, visible } from "../components/format.js";
+import { clockTime, count, share, visible } from "../components/format.js";
 import { LongRows } from "../components/long-rows.js";
 import { Empty, Page, Panel, Read } from "../components/panel.js";
 import { keyAddress } from "../keys/key-address.js";
+import { rankingBehind } from "../keys/still-order.js";
 import { TimeBar } from "../range/time-bar.js";
 import { RowLink } from "../shell/row-link.js";
 import { compareOffsetMs } from "../time/time-address.js";
@@ -29,10 +31,11 @@ const groups = [
 ] as const;
 
 const PER_PAGE = 100;
+const MOST_KEYS = 2_000;
 
 export function TopKeysPage() {
   const { time, compare: chosen } = useTime();
-  // Keys are kept for two days: charts may compare with a week before, and this page then compares with nothing.
+  // Keys are kept for two days, so a comparison with last week, which charts support, is ignored here.
   const compare = chosen === "week" ? undefined : chosen;
   const { search, set } = useParameters();
   const params = new URLSearchParams(search);
@@ -41,20 +44,19 @@ export function TopKeysPage() {
   const rule = params.get("rule") ?? "";
   const typed = params.get("q") ?? "";
   const words = useDeferredValue(typed.trim());
-  const page = Math.max(1, Math.min(20, Math.floor(Number(params.get("page") ?? 1)) || 1));
+  const lastPage = MOST_KEYS / PER_PAGE;
+  const page = Math.max(1, Math.min(lastPage, Math.floor(Number(params.get("page") ?? 1)) || 1));
   const asked = {
     time,
     by,
-    limit: PER_PAGE,
-    offset: (page - 1) * PER_PAGE,
     ...(isGrouped && { group: "client" as const }),
     ...(words !== "" && { search: words }),
     ...(rule !== "" && { rule }),
   } as const;
-  const keys = useQuery(topKeysQuery(asked));
+  const { keys, view: shown, leave } = useRanking(asked, page);
   const offsetMs = compare === undefined ? 0 : compareOffsetMs(compare, time);
   const before = useQuery({
-    ...topKeysQuery({ ...asked, limit: 500, offset: 0, offsetMs }),
+    ...topKeysQuery({ ...asked, limit: 500, offsetMs }),
     enabled: compare !== undefined,
   });
   return (
@@ -91,12 +93,16 @@ export function TopKeysPage() {
               </Empty>
             ) : (
               <>
-                <KeyTable keys={view.keys} before={compare === undefined ? undefined : before.data} />
+                <KeyTable keys={shown?.keys ?? []} before={compare === undefined ? undefined : before.data} />
                 <KeyPager
                   page={page}
-                  shown={view.keys.length}
-                  hasMore={view.more}
-                  onPage={(next) => set({ page: next === 1 ? undefined : String(next) })}
+                  shown={shown?.keys.length ?? 0}
+                  hasMore={shown?.hasMore ?? false}
+                  asOf={page === 1 ? undefined : clockTime(keys.dataUpdatedAt)}
+                  onPage={(next) => {
+                    if (page === 1) leave(view.keys);
+                    set({ page: next === 1 ? undefined : String(next) });
+                  }}
                 />
               </>
             )
@@ -105,6 +111,44 @@ export function TopKeysPage() {
       </Panel>
     </Page>
   );
+}
+
+type Asked = Pick<Parameters<typeof topKeysQuery>[0], "time" | "by" | "group" | "search" | "rule">;
+
+/** The first page as it was left, for which query, and how often. */
+interface LeftPage {
+  readonly name: string;
+  readonly keys: readonly TopKey[];
+  readonly times: number;
+}
+
+/**
+ * The first page follows the traffic. The ranking after it is read once, when that page is left, and frozen: otherwise a key that moves
+ * could be on two pages, or on none.
+ */
+function useRanking(asked: Asked, page: number) {
+  const name = JSON.stringify(asked);
+  const [left, setLeft] = useState<LeftPage>({ name, keys: [], times: 0 });
+  const live = useQuery({ ...topKeysQuery({ ...asked, limit: PER_PAGE }), enabled: page === 1 });
+  const query = topKeysQuery({ ...asked, limit: MOST_KEYS });
+  const still = useQuery({
+    queryKey: [...query.queryKey, left.times] as const,
+    queryFn: () => request<TopKeysView>("/keys/top", { query: topKeysParameters({ ...asked, limit: MOST_KEYS }) }),
+    enabled: page > 1,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  const leave = (keys: readonly TopKey[]) => setLeft({ name, keys, times: left.times + 1 });
+  const keys = page === 1 ? live : still;
+  const view = useMemo(() => {
+    if (keys.data === undefined) return undefined;
+    if (page === 1) return { keys: keys.data.keys, hasMore: keys.data.more };
+    const ranking = rankingBehind(left.name === name ? left.keys : [], keys.data.keys, nameOf);
+    return {
+      keys: ranking.slice((page - 1) * PER_PAGE, page * PER_PAGE),
+      hasMore: page * PER_PAGE < Math.min(MOST_KEYS, ranking.length),
+    };
+  }, [keys.data, left, name, page]);
+  return { keys, view, leave };
 }
 
 interface KeyFiltersProps {
@@ -133,16 +177,19 @@ interface KeyPagerProps {
   readonly page: number;
   readonly shown: number;
   readonly hasMore: boolean;
+  /** The time of a frozen page. */
+  readonly asOf: string | undefined;
   readonly onPage: (page: number) => void;
 }
 
-function KeyPager({ page, shown, hasMore, onPage }: KeyPagerProps) {
+function KeyPager({ page, shown, hasMore, asOf, onPage }: KeyPagerProps) {
   if (!hasMore && page === 1) return null;
   const first = (page - 1) * PER_PAGE + 1;
   return (
     <div className="pager">
       <span className="soft" role="status">
         {count(first)} to {count(first - 1 + shown)}
+        {asOf !== undefined && `, as of ${asOf}`}
       </span>
       <div className="buttons">
         <button type="button" className="button small" disabled={page === 1} onClick={() => onPage(page - 1)}>
@@ -159,7 +206,8 @@ function KeyPager({ page, shown, hasMore, onPage }: KeyPagerProps) {
 function aboutKeys(view: TopKeysView | undefined): string {
   if (view === undefined) return "The keys with the most requests, and with the most refusals.";
   if (view.keys.length === 0) return ofWhom(view);
-  return `${ofWhom(view)} No count is more than ${count(view.maxError)} too high, and none is too low.`;
+  if (view.maxError === 0) return `${ofWhom(view)} Counts are exact.`;
+  return `${ofWhom(view)} Counts are at most ${count(view.maxError)} too high, never too low.`;
 }
 
 function ofWhom({ scope, window }: TopKeysView): string {
@@ -167,7 +215,7 @@ function ofWhom({ scope, window }: TopKeysView): string {
   return `Of this instance alone, in the ${window === "hour" ? "quarter hour" : "hour"} that lasts: others cannot be asked.`;
 }
 
-/** In any order of the attributes. */
+/** Independent of the order of attributes. */
 function nameOf({ rule, rules, attributes, digest }: TopKey): string {
   if (digest !== undefined) return JSON.stringify([rules === undefined ? rule : "", digest]);
   const entries = Object.entries(attributes).sort(([a], [b]) => (a < b ? -1 : 1));
@@ -179,7 +227,7 @@ interface KeyTableProps {
   readonly before?: TopKeysView | undefined;
 }
 
-/** Not drawn anew at each keystroke in the search above it. */
+/** Memoised: does not re-render at each keystroke in the search above it. */
 export const KeyTable = memo(function KeyTable({ keys, before }: KeyTableProps) {
   const counted = useMemo(() => before && new Map(before.keys.map((key) => [nameOf(key), key.count])), [before]);
   return (

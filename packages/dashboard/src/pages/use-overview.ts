@@ -1,4 +1,4 @@
-/** The figures of the shown time, live or past: what the overview and the wall screen are drawn from. */
+/** The figures of the selected time, live or past, for the overview and the wall screen. */
 import { useQuery } from "@tanstack/react-query";
 import { statsQuery } from "../api/queries.js";
 import { pointsOf } from "../components/traffic-points.js";
@@ -16,13 +16,13 @@ export function useOverview() {
   const { time, compare, set } = useTime("live");
   const isLive = time.range === "live";
   const feed = useLiveFeed();
-  // Beside the live chart stand the figures of the last hour.
+  // The live chart is accompanied by the last hour's figures.
   const past = isLive ? LAST_HOUR : time;
   const stats = useQuery(statsQuery({ time: past }));
   const before = useBefore({ time, compare });
   const markers = useTimeline(time);
   const points = pointsOf(isLive, feed, stats.data);
-  // A lost stream has no present figures.
+  // With a lost stream, current figures are unknown.
   const now = feed.state === "live" ? feed.latest : undefined;
   return { time, set, isLive, past, feed, stats, before, markers, points, now };
 }

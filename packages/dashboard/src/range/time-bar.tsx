@@ -1,4 +1,4 @@
-/** Chooses the time that all pages show: a range that ends now, or from one instant to another; what to compare with; the time zone. */
+/** Selects the time for all pages: a range that ends now, or an absolute one; the comparison; the time zone. */
 import { useState } from "react";
 import { dayTime } from "../components/format.js";
 import { type Compare, type Preset, presets } from "../time/time-address.js";
@@ -16,7 +16,7 @@ const compares: Readonly<Record<"charts" | "keys", Compares>> = {
     { value: "day", label: "A day before" },
     { value: "week", label: "A week before" },
   ],
-  // Keys are kept for two days: there is no week before.
+  // Keys are kept for two days, so there is no last week.
   keys: [
     { value: "", label: "No comparison" },
     { value: "span", label: "The span before" },
@@ -25,7 +25,7 @@ const compares: Readonly<Record<"charts" | "keys", Compares>> = {
 };
 
 interface TimeBarProps {
-  /** What a page shows whose address names no time. */
+  /** The default if the URL names no time. */
   readonly fallback?: Preset;
   readonly hasLive?: boolean;
   readonly compareWith?: "charts" | "keys";

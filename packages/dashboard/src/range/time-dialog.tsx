@@ -1,4 +1,4 @@
-/** From, to and the time zone, typed. Times are read in the zone that stands in its box. */
+/** A dialog for from, to and time zone. Times are interpreted in the selected zone. */
 import { useState } from "react";
 import { Field } from "../components/controls.js";
 import { Dialog } from "../components/dialog.js";
@@ -15,19 +15,19 @@ interface TimeDialogProps {
   readonly time: ShownTime;
   readonly zone: string;
   readonly onClose: () => void;
-  /** Without a range: the shown time stays. */
+  /** Without a range, the current time stays. */
   readonly onChoose: (zone: string, range?: Range) => void;
 }
 
 export function TimeDialog({ time, zone: given, onClose, onChoose }: TimeDialogProps) {
   const [start] = useState(() => boundsOf(time));
-  // What was typed; until then the shown time, in whichever zone is chosen.
+  // The user's input; before that the current time, in the selected zone.
   const [typed, setTyped] = useState<{ readonly from?: string; readonly to?: string }>({});
   const [zone, setZone] = useState(given);
   const readIn = isZone(zone) ? zone : given;
   const from = typed.from ?? zoned(start.fromMs, readIn);
   const to = typed.to ?? zoned(start.toMs, readIn);
-  // Of an hour that comes twice, the first for the beginning and the second for the end: nothing is left out.
+  // For an ambiguous hour (clocks go back), use the earlier instant as the start and the later one as the end: nothing is left out.
   const fromMs = typed.from === undefined ? start.fromMs : instantsOf(from, readIn)[0];
   const toMs = typed.to === undefined ? start.toMs : instantsOf(to, readIn).at(-1);
   const hasOrder = fromMs === undefined || toMs === undefined || fromMs < toMs;

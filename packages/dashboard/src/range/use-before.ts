@@ -1,4 +1,4 @@
-/** The span before, or the same span a day or a week before, for a faint line beside the present one. */
+/** The preceding period, or the same one a day or a week earlier, for a faint comparison line. */
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { statsQuery } from "../api/queries.js";
@@ -30,12 +30,12 @@ export function useBefore({ time, compare, rule }: Compared): BeforeLines | unde
   }, [isOn, data, rule, offsetMs, compare]);
 }
 
-/** A rule without traffic has no points: where anything was counted, it had none. */
+/** A rule without traffic has no points: it had zero wherever there was coverage. */
 function nothing(point: StatsPoint): StatsPoint {
   return { ...point, allowed: 0, refused: 0, shadowRefused: 0 };
 }
 
-/** The rate at an instant: older steps are longer than those of the chart, so each value stands for its whole step. Pure. */
+/** The rate at an instant. Older steps are longer than the chart's, so each value applies to its whole step. Pure. */
 function stepReader(points: readonly StatsPoint[], stepMs: number, offsetMs: number) {
   const byStart = new Map(points.map((point) => [point.atMs, point]));
   return (atMs: number, name: "allowed" | "refused"): number | null => {

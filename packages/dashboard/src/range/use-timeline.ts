@@ -1,4 +1,4 @@
-/** What happened in the shown time: changes of rules, promotions, alerts. For the markers of charts. */
+/** The events of the selected time for chart markers: rule changes, promotions, alerts. */
 import { keepPreviousData, queryOptions, useQuery } from "@tanstack/react-query";
 import { request } from "../api/request.js";
 import type { TimelineEvent, TimelineView } from "../api/shapes.js";

@@ -1,4 +1,4 @@
-/** The time zone of every time on the page: the address names it, else the last choice, else the browser. */
+/** The time zone of all times on the page: from the URL, otherwise the last choice, otherwise the browser's. */
 import { setZone } from "../components/format.js";
 
 const KEPT_AS = "sluice-zone";
@@ -19,7 +19,7 @@ export function zoneIn(search: string): string {
   return given !== "" && isZone(given) ? given : browserZone;
 }
 
-/** Before anything is drawn with it. */
+/** Call this before rendering. */
 export function applyZone(search: string): string {
   const zone = zoneIn(search);
   setZone(zone);

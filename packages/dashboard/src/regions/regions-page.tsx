@@ -1,4 +1,4 @@
-/** The regions that share a global store: traffic, units held, the round trip home, and whether one is cut off. */
+/** The regions that share a global store: traffic, units held, round trip to the global store, and whether one is cut off. */
 import { useQuery } from "@tanstack/react-query";
 import { regionsQuery } from "../api/queries.js";
 import type { RegionsView, RegionView } from "../api/shapes.js";
@@ -91,7 +91,7 @@ function RegionTable({ view }: { view: RegionsView }) {
 }
 
 function RegionRow({ region, isOwn }: { region: RegionView; isOwn: boolean }) {
-  // Nothing is known of a region that is not heard of, and that is not 0.
+  // A silent region's figures are unknown, not 0.
   const isKnown = region.state !== "silent";
   const shown = (text: string): string => (isKnown ? text : "–");
   return (

@@ -1,4 +1,4 @@
-/** The candidate beside the live numbers: what it would have refused on the same traffic, and the step to make it live. */
+/** Compares the candidate with the live numbers: what it would have refused on the same traffic; and promotes it. */
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { statsQuery } from "../api/queries.js";
@@ -6,7 +6,7 @@ import type { ComparisonView, Rule } from "../api/shapes.js";
 import { GateBar } from "../components/figures.js";
 import { count, dayTime, share } from "../components/format.js";
 import { Panel } from "../components/panel.js";
-import { NeedsRole, useMay } from "../shell/session.js";
+import { RulesReadOnly, useMayEditRules } from "../shell/session.js";
 import { useTime } from "../time/use-time.js";
 import { ChangeDialog } from "./change-dialog.js";
 import { describeNumbers } from "./describe-rule.js";
@@ -24,7 +24,7 @@ export function CandidatePanel({
 }) {
   const { time } = useTime();
   const [isAsking, setIsAsking] = useState(false);
-  const mayEdit = useMay("editor");
+  const mayEdit = useMayEditRules();
   const stats = useQuery(statsQuery({ time, rule: rule.id }));
   const own = stats.data?.rules.find((one) => one.rule === rule.id);
   const { bothAllowed, bothRefused, onlyLiveRefused, onlyCandidateRefused, sinceMs } = own?.comparison ?? nothing;
@@ -57,7 +57,7 @@ export function CandidatePanel({
           Promote the candidate
         </button>
       ) : (
-        <NeedsRole needed="editor" to="promote it" />
+        <RulesReadOnly to="promote it" />
       )}
       {isAsking && (
         <ChangeDialog

@@ -1,6 +1,6 @@
 /**
- * Every change of rules passes here. A dry run of the service gives the diff, the user gives a reason, and the change applies only to the
- * version of that diff (optimistic locking). If others were faster, the dialog shows their changes before anything is overwritten.
+ * Confirms every change of rules. A dry run by the service provides the diff, the user gives a reason, and the change is applied only to
+ * the version of that diff (optimistic locking). After a conflict, the dialog shows the others' changes before anything is overwritten.
  */
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { type ReactNode, useRef, useState } from "react";
@@ -16,9 +16,9 @@ interface Change {
   readonly method: "PUT" | "POST" | "DELETE";
   readonly path: string;
   readonly body?: unknown;
-  /** The rule that it is about; absent for all of them. */
+  /** The rule concerned; absent for all of them. */
   readonly rule?: string;
-  /** The version that the change was made from. */
+  /** The version that the change is based on. */
   readonly base: number;
 }
 
@@ -27,7 +27,7 @@ interface ChangeDialogProps {
   readonly verb: string;
   readonly isBad?: boolean;
   readonly change: Change;
-  /** Shown above the difference. */
+  /** Shown above the diff. */
   readonly children?: ReactNode;
   readonly onClose: () => void;
   readonly onDone: (applied: AppliedView) => void;
@@ -111,7 +111,7 @@ export function ChangeDialog({ title, verb, isBad = false, change, children, onC
   );
 }
 
-/** A second click may come before the button is drawn disabled. */
+/** Ignores a second click before the button is rendered disabled. */
 function useOneAtATime(start: (onSettled: () => void) => void): () => void {
   const isRunning = useRef(false);
   return () => {

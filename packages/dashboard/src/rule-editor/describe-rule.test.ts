@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { describeNumbers } from "./describe-rule.js";
 
-test("each algorithm's numbers are described by the words that it knows", () => {
+test("each algorithm's numbers are described with its own fields", () => {
   const described = [
     { algorithm: "rolling-window", limit: 100, window: "1m" },
     { algorithm: "rolling-window", limit: 100, window: "1m", minInterval: "50ms" },

@@ -32,7 +32,7 @@ export function describeNumbers(rule: Numbers): string {
     minInterval === undefined ? "" : `, ${minInterval} apart`,
     prefetch === undefined ? "" : `, fetched ${prefetch} ahead`,
   ];
-  // A number without a unit stays as it was written.
+  // A number without a unit stays as written.
   const numbers = limit === undefined || unit === undefined ? `${limit ?? ""}` : withUnit(Number(limit), unit);
   return `${numbers}${pace}${extras.join("")}`;
 }

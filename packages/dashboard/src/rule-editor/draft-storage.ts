@@ -1,17 +1,18 @@
 /**
- * Drafts that were not saved yet, kept in this tab: a session that ends, a reload or a click elsewhere loses nothing. Each belongs to the person
- * who wrote it, and goes when it is saved or discarded, or the tab is closed. Where the browser keeps nothing, drafts live as long as their page.
+ * Unsaved drafts in the tab's session storage, so that an expired session, a reload or a stray click loses nothing. Each belongs to its
+ * author, and is removed when it is saved or discarded, or the tab is closed. If the browser stores nothing, drafts live as long as their
+ * page.
  */
 export interface KeptDraft {
-  /** The YAML, also where it cannot be read yet. */
+  /** The YAML, even if it does not parse yet. */
   readonly text: string;
-  /** The version that it was made from. */
+  /** The version that it is based on. */
   readonly base: number;
   readonly by: string;
   readonly atMs: number;
 }
 
-/** A rule's id; "" for a new rule. */
+/** By rule id; "" for a new rule. */
 const spell = (rule: string): string => `sluice-draft:${rule}`;
 const LONGEST = 500_000;
 
@@ -28,7 +29,7 @@ export function keepDraft(rule: string, draft: KeptDraft): void {
   try {
     if (draft.text.length <= LONGEST) sessionStorage.setItem(spell(rule), JSON.stringify(draft));
   } catch {
-    // The browser's store is full or closed: the page itself still warns before it is left.
+    // The storage is full or disabled: the page itself still warns before it is left.
   }
 }
 
@@ -36,6 +37,6 @@ export function forgetDraft(rule: string): void {
   try {
     sessionStorage.removeItem(spell(rule));
   } catch {
-    // Nothing was kept.
+    // Nothing was stored.
   }
 }

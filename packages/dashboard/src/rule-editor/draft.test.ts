@@ -3,7 +3,7 @@ import { listOf, matchOf, matchRows, numberOrText, pathInRule, valueAt, withAlgo
 
 const draft = { id: "a", key: ["user"], algorithm: "rolling-window", limit: 5, window: "1m" };
 
-test("a field that is typed into stays in its place, and one that is emptied goes", () => {
+test("an edited field keeps its position, and an emptied one is removed", () => {
   expect(Object.keys(withValue(draft, ["limit"], 7))).toEqual(["id", "key", "algorithm", "limit", "window"]);
   expect(withValue(draft, ["window"], undefined)).toEqual({
     id: "a",
@@ -13,13 +13,13 @@ test("a field that is typed into stays in its place, and one that is emptied goe
   });
 });
 
-test("a nested field brings its object, and takes it away when it was the last", () => {
+test("a nested field creates its object, and the last one removed removes it", () => {
   const withCandidate = withValue(draft, ["candidate", "limit"], 3);
   expect(valueAt(withCandidate, ["candidate", "limit"])).toBe(3);
   expect(withValue(withCandidate, ["candidate", "limit"], undefined)).toEqual(draft);
 });
 
-test("an item of a list is changed in its place, and the others are kept", () => {
+test("a list item is changed in place, and the others are kept", () => {
   const overridden = {
     ...draft,
     overrides: [
@@ -33,7 +33,7 @@ test("an item of a list is changed in its place, and the others are kept", () =>
   ]);
 });
 
-test("what is no number stays as it was typed, for the service to name the mistake", () => {
+test("an invalid number stays as typed, so that the service can report it", () => {
   expect(["12", " 12 ", "-1", "1.5", "12x", "", "1e9", "9".repeat(20)].map(numberOrText)).toEqual([
     12,
     12,
@@ -46,14 +46,14 @@ test("what is no number stays as it was typed, for the service to name the mista
   ]);
 });
 
-test("a match goes into rows and comes back", () => {
+test("a match survives the round trip through rows", () => {
   const match = { path: "/v1/**", method: ["GET", "POST"] };
   expect(matchOf(matchRows(match))).toEqual(match);
   expect(matchOf([{ name: " ", values: "x" }])).toBeUndefined();
   expect(listOf(" user, ,tier ")).toEqual(["user", "tier"]);
 });
 
-test("another algorithm keeps what it knows and drops what it does not", () => {
+test("another algorithm keeps the fields it knows and drops the others", () => {
   const spaced = { ...draft, minInterval: "50ms", storage: "packed" };
   expect(withAlgorithm(spaced, "gcra")).toEqual({ ...draft, algorithm: "gcra" });
   const places = withAlgorithm(spaced, "concurrency");
@@ -61,13 +61,13 @@ test("another algorithm keeps what it knows and drops what it does not", () => {
   expect(withAlgorithm(places, "fixed-window")).toMatchObject({ window: "1m" });
 });
 
-test("load shedding drops what counts, and another algorithm drops what sheds", () => {
+test("load shedding drops counting fields, and a counting algorithm drops load-shedding fields", () => {
   const shed = withAlgorithm({ ...draft, candidate: { limit: 1 }, onStoreFailure: "deny" }, "load-shedding");
   expect(shed).toEqual({ id: "a", key: [], algorithm: "load-shedding", signal: ["inflight"], limit: "auto" });
   expect(withAlgorithm(shed, "gcra")).toEqual({ id: "a", key: [], algorithm: "gcra", limit: 100, window: "1m" });
 });
 
-test("a mistake's path is told within the rule", () => {
+test("a mistake's path is relative to the rule", () => {
   expect(["rules[12].limit", "rules[0].overrides[1].match.user", "rules[3]"].map(pathInRule)).toEqual([
     "limit",
     "overrides[1].match.user",

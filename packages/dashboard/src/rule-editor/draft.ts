@@ -1,6 +1,6 @@
 /**
- * A rule while it is written: the same object behind the form and the YAML text. Pure; the service validates it.
- * A field may hold an invalid value ("12x" for a limit), so that the service can report it at that field.
+ * A rule being edited: a single object behind the form and the YAML text. Pure; the service validates it.
+ * Fields may hold invalid values ("12x" for a limit), so that the service can report them at that field.
  */
 import type { Rule } from "../api/shapes.js";
 
@@ -21,7 +21,7 @@ export function valueAt(draft: unknown, path: readonly (string | number)[]): unk
   );
 }
 
-/** A copy with the value there; undefined takes the field away, and an object that it leaves empty with it, except the draft itself. */
+/** A copy with the value set; undefined removes the field, and parent objects that become empty, except for the draft itself. */
 export function withValue(draft: Draft, path: readonly (string | number)[], value: unknown): Draft {
   return put(draft, path, value) as Draft;
 }
@@ -33,7 +33,7 @@ function put(parent: unknown, [step, ...rest]: readonly (string | number)[], val
   const below = put(object[step], rest, value);
   const { [step]: _, ...others } = object;
   if (below === undefined || (rest.length > 0 && isEmptyObject(below))) return others;
-  // In place, so that a field that is typed into does not wander to the end of the text.
+  // In place, so that an edited field does not move to the end of the text.
   return Object.hasOwn(object, step) ? { ...object, [step]: below } : { ...others, [step]: below };
 }
 
@@ -41,7 +41,7 @@ function isEmptyObject(value: unknown): boolean {
   return typeof value === "object" && value !== null && !Array.isArray(value) && Object.keys(value).length === 0;
 }
 
-/** The value of a box for numbers: a number where it is one, else the text as it is, undefined for an empty box. */
+/** The value of a number input: a number if it is one, otherwise the text; undefined if empty. */
 export function numberOrText(text: string): number | string | undefined {
   const trimmed = text.trim();
   if (trimmed === "") return undefined;
@@ -65,7 +65,7 @@ export interface MatchRow {
   readonly values: string;
 }
 
-/** A match as rows of a form: several values stand beside each other with "|" between. */
+/** A match as form rows: several values are separated by "|". */
 export function matchRows(match: unknown): MatchRow[] {
   if (typeof match !== "object" || match === null) return [];
   return Object.entries(match).map(([name, value]) => ({
@@ -74,7 +74,7 @@ export function matchRows(match: unknown): MatchRow[] {
   }));
 }
 
-/** Values stay text: the service compares attributes as text. Undefined for none: every request. */
+/** Values stay strings: the service compares attributes as text. Undefined for no match: every request. */
 export function matchOf(rows: readonly MatchRow[]): Record<string, string | string[]> | undefined {
   const entries = rows
     .filter(({ name }) => name.trim() !== "")
@@ -85,7 +85,7 @@ export function matchOf(rows: readonly MatchRow[]): Record<string, string | stri
   return entries.length === 0 ? undefined : Object.fromEntries(entries);
 }
 
-/** Which numbers each algorithm knows; docs/rules.md has the table. The service refuses others. */
+/** The fields of each algorithm; docs/rules.md has the table. The service refuses others. */
 export const algorithmFields: Readonly<Record<string, readonly string[]>> = {
   "rolling-window": ["limit", "window", "minInterval", "storage", "prefetch"],
   "fixed-window": ["limit", "window", "align", "timezone", "prefetch"],
@@ -100,10 +100,10 @@ const numberFields = [
   ...["window", "refill", "minInterval", "storage", "align", "timezone", "burst", "ttl", "prefetch"],
   ...["signal", "class", "classes", "fairBy"],
 ];
-/** Load shedding counts nothing: these are no fields of its rules. */
+/** Load-shedding rules do not count, so they do not have these fields. */
 const countingFields = ["cost", "unit", "onStoreFailure", "overrides", "candidate", "variants", "colocate"];
 
-/** Another algorithm: numbers that it does not know are left out, and a window that it needs is there. */
+/** Switches the algorithm: drops fields that it does not know, and adds a window if it needs one. */
 export function withAlgorithm(draft: Draft, algorithm: string): Draft {
   const known = algorithmFields[algorithm] ?? [];
   const kept = Object.fromEntries(
@@ -121,7 +121,7 @@ function shedding(draft: Draft): Draft {
   return { ...Object.fromEntries(others), algorithm: "load-shedding", signal, limit: "auto", key: [] };
 }
 
-/** The path within the rule: the service names its place in the whole document, `rules[3].limit`. */
+/** The path within the rule: the service reports the path in the whole document, `rules[3].limit`. */
 export function pathInRule(path: string): string {
   return path.replace(/^rules\[\d+\]\.?/, "");
 }

@@ -1,4 +1,4 @@
-/** The context of the form's parts: the draft, its setter, and the service's messages by field. */
+/** The context of the form's parts: the draft, its setter, and the service's messages per field. */
 import { createContext, useContext } from "react";
 import type { Mistake } from "../api/shapes.js";
 import type { Draft } from "./draft.js";
@@ -18,7 +18,7 @@ export function useEditing(): Editing {
   return useContext(EditingContext)!;
 }
 
-/** The messages of a field and of what stands below it. */
+/** The messages of a field and its children. */
 export function useMistake(path: string): string | undefined {
   return textAt(useEditing().mistakes, path);
 }

@@ -1,6 +1,6 @@
 /**
- * Form and YAML side by side, one draft behind both. The service validates the draft shortly after the last keystroke (debounce); its
- * messages stand at the fields and, with their line, under the text. Saving shows the diff first.
+ * Form and YAML side by side, with one draft behind both. The service validates the draft shortly after the last keystroke (debounce); its
+ * messages appear at the fields and, with line numbers, below the text. Saving shows the diff first.
  */
 import { useCallback, useMemo, useState } from "react";
 import type { Mistake } from "../api/shapes.js";
@@ -23,15 +23,15 @@ import { YamlBox } from "./yaml-box.js";
 import { lineOf, yamlOf } from "./yaml-text.js";
 
 interface EditorProps {
-  /** The storage key of the draft: the rule's id, "" for a new one. */
+  /** The draft's storage key: the rule's id, "" for a new one. */
   readonly keptAs: string;
   readonly draft: Draft;
   readonly isNew: boolean;
-  /** A draft that may be saved as it is given. */
+  /** The draft can be saved without further edits. */
   readonly isCopy?: boolean;
-  /** The version that the draft was taken from. */
+  /** The version that the draft is based on. */
   readonly base: number;
-  /** For a new rule: ids that are taken. */
+  /** For a new rule: existing ids. */
   readonly taken: ReadonlySet<string>;
   readonly onSaved: (id: string, version: number) => void;
 }
@@ -124,7 +124,7 @@ interface IdToCheck {
   readonly taken: ReadonlySet<string>;
 }
 
-/** The service would take both: a new rule of an id that exists replaces it, a renamed one is a second rule. */
+/** The service would accept both: a new rule with an existing id replaces that rule, a renamed one becomes a second rule. */
 function mistakeOfId({ id, given, isNew, taken }: IdToCheck): string | undefined {
   if (isNew) return taken.has(String(id ?? "")) ? "there is a rule of this id already" : undefined;
   return id === given ? undefined : `a rule keeps its id: ${String(given)}`;

@@ -1,4 +1,4 @@
-/** Boxes of the rule form: each shows one field of the draft, writes it back, and carries the service's message about it. */
+/** Inputs of the rule form: each shows and edits one field of the draft, with the service's message about it. */
 import { useState } from "react";
 import { Field } from "../components/controls.js";
 import { textOrNothing, valueAt, withValue } from "./draft.js";
@@ -14,7 +14,7 @@ export interface BoxProps {
 
 export const stepsOf = (path: Path): readonly (string | number)[] => (typeof path === "string" ? [path] : path);
 
-/** As the service spells it: `overrides[1].limit`. */
+/** In the service's notation: `overrides[1].limit`. */
 export function spelledPath(path: Path): string {
   return stepsOf(path).reduce<string>(
     (spelled, step) =>
@@ -58,10 +58,10 @@ export function TextBox({
   );
 }
 
-/** Keeps the typed text while it means the same as the draft: "user, " must not become "user" while the user types. */
+/** Keeps the typed text while it is equivalent to the draft: "user, " must not become "user" during typing. */
 interface ListBoxProps extends BoxProps {
   readonly read: (text: string) => string[];
-  /** An empty list takes the field away. */
+  /** An empty list removes the field. */
   readonly isOptional?: boolean;
 }
 
@@ -107,7 +107,7 @@ export function SelectBox({
   const value = valueAt(draft, stepsOf(path));
   const shown = typeof value === "string" ? value : "";
   const mistake = useMistake(spelledPath(path));
-  // A value that is no option (an explicit default, a mistake from the YAML) is shown as it is.
+  // A value that is not an option (an explicit default, a mistake from the YAML) is shown as it is.
   const all = options.some((option) => option.value === shown) ? options : [{ value: shown, label: shown }, ...options];
   return (
     <Field label={label} mistake={mistake} {...(hint !== undefined && { hint })}>

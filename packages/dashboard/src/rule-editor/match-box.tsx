@@ -1,4 +1,4 @@
-/** A match as rows: an attribute, and the values of which one must hold. */
+/** A match as rows: an attribute and the values, one of which must match. */
 import { useState } from "react";
 import { useRowFocus } from "../components/row-focus.js";
 import { type MatchRow, matchOf, matchRows, valueAt, withValue } from "./draft.js";
@@ -12,7 +12,7 @@ export function MatchBox({ path, label, hint }: BoxProps) {
   const { list, focusNext } = useRowFocus<HTMLFieldSetElement>();
   const match = valueAt(draft, stepsOf(path));
   const [typed, setTyped] = useState<readonly MatchRow[]>(() => matchRows(match));
-  // Rows without a name are not part of the draft yet, and must not vanish while the user types.
+  // Rows without a name are not part of the draft yet, but must not vanish during typing.
   const isSame = JSON.stringify(matchOf(typed) ?? {}) === JSON.stringify(matchOf(matchRows(match)) ?? {});
   const rows = isSame ? typed : matchRows(match);
   const put = (next: readonly MatchRow[]): void => {

@@ -1,4 +1,4 @@
-/** Boxes for the numbers of an algorithm: limit, window and the others that it knows. */
+/** Inputs for an algorithm's numbers: limit, window and others. */
 import { fieldValue } from "../components/format.js";
 import { algorithmFields, numberOrText, textOrNothing, valueAt } from "./draft.js";
 import { useEditing } from "./editing.js";
@@ -28,16 +28,16 @@ const aligns: Options = [
   { value: "calendar", label: "The calendar" },
 ];
 
-/** The numbers that the algorithm in force knows; below `candidate` those of the candidate. */
+/** The numbers of the selected algorithm; below `candidate` those of the candidate. */
 export function Numbers({ prefix }: { prefix: readonly (string | number)[] }) {
   const { draft } = useEditing();
   const own = valueAt(draft, [...prefix, "algorithm"]);
   const algorithm = typeof own === "string" ? own : String(draft.algorithm);
   const isLive = prefix.length === 0;
-  // Beside the live numbers, an empty box means the same as there.
+  // In a candidate, empty means "same as live".
   const orSame = ([first, ...rest]: Options): Options => [isLive ? first! : { value: "", label: "The same" }, ...rest];
   const isCalendar = valueAt(draft, [...prefix, "align"]) === "calendar";
-  // Lists and objects have no box: the YAML beside the form edits them.
+  // Lists and objects have no input: edit them in the YAML.
   const names = (algorithmFields[algorithm] ?? []).filter(
     (name) => (name !== "timezone" || isCalendar) && Object.hasOwn(boxes, name),
   );

@@ -1,4 +1,4 @@
-/** Before a save: what the draft would do to the requests of the last ten minutes, where the service records them. */
+/** Before saving: what the draft would have done to the requests of the last ten minutes, if the service records them. */
 import { useQuery } from "@tanstack/react-query";
 import { Problem, request } from "../api/request.js";
 import type { TryView } from "../api/shapes.js";
@@ -7,7 +7,7 @@ import { Notice } from "../components/panel.js";
 import type { Draft } from "./draft.js";
 import { TRY_DEADLINE_MS } from "./try-on-traffic.js";
 
-/** ` of 2 keys`; nothing where there is none. */
+/** ` of 2 keys`; empty if there are none. */
 function ofKeys(keys: number, isExact: boolean): string {
   if (keys === 0) return "";
   if (keys === 1) return " of 1 key";

@@ -1,4 +1,4 @@
-/** The parts of a rule that most rules do not have: candidate, variants, overrides. Each can be added and taken away. */
+/** Optional parts of a rule: candidate, variants, overrides. Each can be added and removed. */
 import type { ReactNode } from "react";
 import { useRowFocus } from "../components/row-focus.js";
 import { numberOrText, textOrNothing, valueAt, withValue } from "./draft.js";

@@ -1,4 +1,4 @@
-/** A rule as a form. Fields without a box (refill, an attribute as cost) stay in the draft; the YAML beside it edits them. */
+/** A rule as a form. Fields without an input (refill, an attribute as cost) stay in the draft; edit them in the YAML. */
 
 import { listOf, withAlgorithm } from "./draft.js";
 import { useEditing } from "./editing.js";

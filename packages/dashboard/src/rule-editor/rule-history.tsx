@@ -1,11 +1,11 @@
-/** The versions that changed one rule, and the way back to how it was in one. */
+/** The versions that changed a rule, and restoring the rule from one of them. */
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { versionQuery, versionsQuery } from "../api/queries.js";
 import type { Rule, VersionView } from "../api/shapes.js";
 import { dayTime, visible } from "../components/format.js";
 import { Empty, Panel, Read } from "../components/panel.js";
-import { useMay } from "../shell/session.js";
+import { useMayEditRules } from "../shell/session.js";
 import { ChangeDialog } from "./change-dialog.js";
 import { DiffView } from "./diff-view.js";
 
@@ -63,7 +63,7 @@ function RuleVersion({ of, rule, version, onRestored }: HistoryProps & { of: Ver
 function Opened({ of, rule, version, onRestored }: HistoryProps & { of: VersionView }) {
   const detail = useQuery(versionQuery(of.version));
   const [isAsking, setIsAsking] = useState(false);
-  const mayEdit = useMay("editor");
+  const mayEdit = useMayEditRules();
   return (
     <Read of={detail} what="version">
       {({ diff, rules }) => {

@@ -1,4 +1,4 @@
-/** One rule: its traffic, its candidate beside it, the editor, and its history. */
+/** The page of a rule: its traffic, the candidate comparison, the editor, and its history. */
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { Link, useLocation } from "wouter";
@@ -16,7 +16,7 @@ import { TimeBar } from "../range/time-bar.js";
 import { useBefore } from "../range/use-before.js";
 import { useTimeline } from "../range/use-timeline.js";
 import { releaseGuard } from "../shell/leave-guard.js";
-import { NeedsRole, useMay, useSession } from "../shell/session.js";
+import { RulesReadOnly, useMayEditRules, useSession } from "../shell/session.js";
 import { RuleSpend } from "../spend/estimate-panel.js";
 import { useSearch } from "../time/use-search.js";
 import { useTime } from "../time/use-time.js";
@@ -33,7 +33,7 @@ import { yamlOf } from "./yaml-text.js";
 export function NewRulePage() {
   const [, navigate] = useLocation();
   const rules = useQuery(rulesQuery);
-  const mayEdit = useMay("editor");
+  const mayEdit = useMayEditRules();
   const copied = new URLSearchParams(useSearch()).get("copy");
   return (
     <Page title="New rule" about="A request must pass every rule that matches it.">
@@ -56,13 +56,13 @@ export function NewRulePage() {
           )}
         </Read>
       ) : (
-        <NeedsRole needed="editor" to="make rules" />
+        <RulesReadOnly to="make rules" />
       )}
     </Page>
   );
 }
 
-/** A copy of a rule in shadow: two rules that refuse the same requests are rarely meant. */
+/** Copies a rule in shadow mode: two rules that refuse the same requests are rarely intended. */
 function draftToStartWith(rules: readonly Rule[], copied: string | null): Draft {
   const rule = rules.find(({ id }) => id === copied);
   if (rule === undefined) return newDraft;
@@ -72,7 +72,7 @@ function draftToStartWith(rules: readonly Rule[], copied: string | null): Draft 
 export function RulePage({ id }: { id: string }) {
   const rules = useQuery(rulesQuery);
   const { name } = useSession();
-  const mayEdit = useMay("editor");
+  const mayEdit = useMayEditRules();
   return (
     <Read of={rules} what="rules">
       {(view) => {
@@ -80,7 +80,7 @@ export function RulePage({ id }: { id: string }) {
         if (rule !== undefined) return <RuleView key={id} rule={rule} version={view.version} />;
         if (mayEdit && readDraft(id, name) !== undefined) return <DeletedRule id={id} version={view.version} />;
         return (
-          <Page title={id}>
+          <Page title={visible(id)}>
             <Empty title="There is no rule of this id.">
               <Link href="/rules" className="button">
                 All rules
@@ -93,11 +93,11 @@ export function RulePage({ id }: { id: string }) {
   );
 }
 
-/** Somebody deleted it while it was edited here: what was typed is not lost with it. */
+/** The rule was deleted by someone else while it was being edited here: the draft is not lost. */
 function DeletedRule({ id, version }: { id: string; version: number }) {
   const [empty] = useState<Draft>(() => ({ ...newDraft, id }));
   return (
-    <Page title={id}>
+    <Page title={visible(id)}>
       <Notice tone="bad" title="This rule is gone: somebody deleted it while you edited it.">
         Your draft is below. Saving it creates the rule again.
       </Notice>
@@ -114,9 +114,9 @@ function DeletedRule({ id, version }: { id: string; version: number }) {
 }
 
 function RuleView({ rule, version }: { rule: Rule; version: number }) {
-  const mayEdit = useMay("editor");
+  const mayEdit = useMayEditRules();
   const [isDeleting, setIsDeleting] = useState(false);
-  // The editor keeps the version that it began with; it is reset only after a change made here.
+  // The editor keeps the version that it started with; it is reset only after a change made here.
   const [start, setStart] = useState({ rule, version });
   const [awaited, setAwaited] = useState<number>();
   useEffect(() => {
@@ -177,7 +177,7 @@ function RuleView({ rule, version }: { rule: Rule; version: number }) {
       ) : (
         <Panel title="The rule">
           <pre className="changes new-rule">{yamlOf(draftOf(rule))}</pre>
-          <NeedsRole needed="editor" to="change it" />
+          <RulesReadOnly to="change it" />
         </Panel>
       )}
       {!mayEdit && <Suggestions rule={rule.id} />}

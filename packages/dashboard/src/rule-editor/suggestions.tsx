@@ -1,4 +1,4 @@
-/** Limits for a rule from what its keys really did. A click makes one the candidate of the draft; nothing is saved by it. */
+/** Suggested limits from the real traffic of the rule's keys. A click makes one the draft's candidate, without saving. */
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { request } from "../api/request.js";

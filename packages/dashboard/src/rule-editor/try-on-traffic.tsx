@@ -1,4 +1,4 @@
-/** "Try on traffic": the draft on what the service recorded, before it is saved: who would newly be refused, before and after. */
+/** "Try on traffic": replays recorded traffic with the draft before it is saved, and compares who is refused before and after. */
 import { useMutation } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { Problem, request } from "../api/request.js";
@@ -18,7 +18,7 @@ export const spans = [
 
 export type Span = (typeof spans)[number]["value"];
 
-/** The service reads for some seconds, after it has compiled its rules. */
+/** The service reads for several seconds, after compiling its rules. */
 export const TRY_DEADLINE_MS = 65_000;
 
 export function TryOnTraffic({ draft, isValid }: { draft: Draft; isValid: boolean }) {

@@ -1,6 +1,6 @@
 /**
- * The state behind the editor: one draft, seen as a form and as YAML text. Changing either changes the other.
- * Unsaved changes stay in the tab's session storage, and are there again when the editor opens.
+ * The editor's state: one draft, shown as a form and as YAML text. Changing either updates the other.
+ * Unsaved changes are kept in the tab's session storage, and restored when the editor opens.
  */
 import { useEffect, useMemo, useState } from "react";
 import { useSession } from "../shell/session.js";
@@ -11,12 +11,12 @@ import { parseYaml, yamlOf } from "./yaml-text.js";
 interface DraftState {
   readonly draft: Draft;
   readonly text: string;
-  /** Why the text cannot be parsed; the draft is then the last one that could. */
+  /** Why the text does not parse; the draft is then the last one that did. */
   readonly textError: string | undefined;
   readonly isDirty: boolean;
-  /** The version that the draft was taken from. */
+  /** The version that the draft is based on. */
   readonly base: number;
-  /** Unsaved changes that were found when the editor opened. */
+  /** Unsaved changes found when the editor opened. */
   readonly kept: KeptDraft | undefined;
   setDraft(draft: Draft): void;
   setText(text: string): void;
@@ -25,7 +25,7 @@ interface DraftState {
 
 export function useDraft({ keptAs, given, base }: { keptAs: string; given: Draft; base: number }): DraftState {
   const { name: by } = useSession();
-  // Read once, when the editor opens: afterwards the storage follows the text.
+  // Read once, when the editor opens; from then on the storage follows the text.
   const [kept, setKept] = useState(() => readDraft(keptAs, by));
   const [start] = useState(() => (kept === undefined ? undefined : parseYaml(kept.text)));
   const [draft, setDraft] = useState(start !== undefined && "draft" in start ? start.draft : given);

@@ -1,4 +1,4 @@
-/** Validates a draft by a dry run of the service, shortly after the last keystroke (debounce). */
+/** Validates a draft with a dry run by the service, shortly after the last keystroke (debounce). */
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { Problem, request } from "../api/request.js";
@@ -8,10 +8,10 @@ import { type Draft, pathInRule } from "./draft.js";
 const DEBOUNCE_MS = 300;
 
 interface Validation {
-  /** True from a keystroke until the service has answered for it. */
+  /** True from a keystroke until the service has answered. */
   readonly isPending: boolean;
   readonly mistakes: readonly Mistake[];
-  /** Of a draft without mistakes: what is most likely not meant. */
+  /** For a valid draft: what is probably unintended. */
   readonly warnings: readonly Mistake[];
   /** The service could not be reached. */
   readonly error: Error | undefined;
@@ -31,7 +31,7 @@ export function useValidation(draft: Draft): Validation {
     gcTime: 0,
     staleTime: 60_000,
     retry: false,
-    // What could not be checked is checked again: nobody should have to type for it.
+    // Retries after a failure, so that the user need not type to trigger it.
     refetchInterval: ({ state }) => (state.status === "error" ? 3_000 : false),
   });
   return {

@@ -1,4 +1,4 @@
-/** The service's verdict on a draft: mistakes and warnings, each with its line in the YAML text. */
+/** The validation result of a draft: mistakes and warnings, with their lines in the YAML text. */
 import { Notice, ProblemNotice } from "../components/panel.js";
 
 interface Remark {

@@ -1,4 +1,4 @@
-/** The rule as YAML text. It grows with the text, within bounds. */
+/** The rule as YAML in a text area that grows with the text, up to a maximum. */
 import { Field } from "../components/controls.js";
 
 const LEAST_ROWS = 16;

@@ -9,17 +9,17 @@ const draft = {
   overrides: [{ match: { user: "x" }, limit: 9 }],
 };
 
-test("a draft is the same after a round through its text", () => {
+test("a draft survives the round trip through its text", () => {
   expect(parseYaml(yamlOf(draft))).toEqual({ draft });
 });
 
-test("text that cannot be read is told with its line", () => {
+test("a syntax error is reported with its line", () => {
   expect(parseYaml("id: a\nkey: [user\nlimit: 5\n")).toEqual({ error: expect.stringMatching(/^line \d+: /) });
   expect(parseYaml("- a\n")).toEqual({ error: "expected a rule: fields and their values" });
   expect(parseYaml("")).toHaveProperty("error");
 });
 
-test("a bomb of aliases is refused instead of unfolded", () => {
+test("an alias bomb is refused instead of expanded", () => {
   const bomb = [
     "a: &a [x,x,x,x,x,x,x,x,x]",
     ..."bcdefghi".split("").map((name, i) => {
@@ -30,7 +30,7 @@ test("a bomb of aliases is refused instead of unfolded", () => {
   expect(parseYaml(bomb)).toHaveProperty("error");
 });
 
-test("a mistake's field is found in the text, or the nearest above it", () => {
+test("a mistake's field is located in the text, or else its nearest parent", () => {
   const text = yamlOf(draft);
   const lines = text.split("\n");
   expect(lines[lineOf(text, "limit")! - 1]).toContain("limit: 5");

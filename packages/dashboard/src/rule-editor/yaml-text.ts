@@ -1,4 +1,4 @@
-/** The draft as YAML and back, and on which line of the text a field stands. */
+/** Converts the draft to YAML and back, and finds a field's line in the text. */
 import { LineCounter, parseDocument, stringify } from "yaml";
 import type { Draft } from "./draft.js";
 
@@ -25,7 +25,7 @@ export function parseYaml(text: string): ParsedText {
   }
 }
 
-/** The line of `overrides[1].limit`, or of the nearest field above it that is there. */
+/** The line of `overrides[1].limit`, or of its nearest existing parent. */
 export function lineOf(text: string, path: string): number | undefined {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines });

@@ -1,6 +1,6 @@
 /**
- * Confirms before the user leaves a page with unsaved changes. One page at a time is guarded. Links and buttons of the dashboard pass
- * here; the browser's back button does not.
+ * Asks for confirmation before the user leaves a page with unsaved changes. Guards one page at a time. Covers the dashboard's links and
+ * buttons, but not the browser's back button.
  */
 import { useEffect } from "react";
 import type { AroundNavHandler } from "wouter";
@@ -15,12 +15,12 @@ export const guardedNavigation: AroundNavHandler = (navigate, to, options) => {
   else ask(go);
 };
 
-/** Ends the guard: the changes are saved. */
+/** Removes the guard, after the changes have been saved. */
 export function releaseGuard(): void {
   ask = undefined;
 }
 
-/** `onLeave` gets the navigation that was held back. The browser itself confirms before the tab is closed or reloaded. */
+/** `onLeave` receives the blocked navigation. The browser itself asks before the tab is closed or reloaded. */
 export function useLeaveGuard(isDirty: boolean, onLeave: Ask): void {
   useEffect(() => {
     if (!isDirty) return;

@@ -1,4 +1,4 @@
-/** Navigation within the console: one shown time for all pages, and no unsaved change is left unasked. */
+/** Navigation within the console: keeps the selected time across pages, and asks before discarding unsaved changes. */
 import type { AroundNavHandler } from "wouter";
 import { carried } from "../time/time-address.js";
 import { SETS_FRAME } from "../time/use-time.js";
@@ -9,7 +9,7 @@ export const navigation: AroundNavHandler = (navigate, to, options) => {
   guardedNavigation(navigate, setsFrame ? to : carried(String(to), location.search), options);
 };
 
-/** What a link shows, and opens in another tab. */
+/** The URL that a link shows, and opens in another tab. */
 export function linkAddress(href: string): string {
   return href.startsWith("/") ? carried(href, location.search) : href;
 }

@@ -1,10 +1,11 @@
-/** The navigation rail: pages, the signed-in name, the theme, sign-out. On a phone it is a drawer. */
+/** The navigation rail: pages, the signed-in user, the theme, sign-out. On a phone it is a drawer. */
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { alertsQuery, queryClient, sessionQuery } from "../api/queries.js";
 import { request } from "../api/request.js";
 import { Icon, type IconName } from "../components/icons.js";
+import { useModal } from "../components/use-modal.js";
 import { useOpenFeed } from "../live/use-live-feed.js";
 import mark from "../styles/mark.svg";
 import { chooseTheme, type Theme, useChosenTheme } from "../styles/theme.js";
@@ -50,7 +51,7 @@ export const groups: readonly { readonly name: string; readonly places: readonly
 
 function Rail() {
   const [location] = useLocation();
-  // The links carry the shown time on.
+  // Re-renders on changes: the links carry the selected time.
   useSearch();
   const isAdmin = useMay("admin");
   const { data } = useQuery(alertsQuery);
@@ -151,12 +152,9 @@ export function Navigation() {
 }
 
 function Drawer({ onClose }: { onClose: () => void }) {
-  const dialog = useRef<HTMLDialogElement>(null);
+  const modal = useModal(onClose);
   const [location] = useLocation();
   const openedAt = useRef(location);
-  useEffect(() => {
-    dialog.current?.showModal();
-  }, []);
   useEffect(() => {
     if (location !== openedAt.current) onClose();
   }, [location, onClose]);
@@ -165,9 +163,8 @@ function Drawer({ onClose }: { onClose: () => void }) {
     <dialog
       className="drawer"
       aria-label="Pages"
-      ref={dialog}
-      onClose={onClose}
-      onClick={(event) => event.target === dialog.current && dialog.current.close()}
+      {...modal.props}
+      onClick={(event) => event.target === event.currentTarget && modal.close()}
     >
       <Rail />
     </dialog>

@@ -1,4 +1,4 @@
-/** Which of the keyboard's dialogs is open: the command palette, or the list of keys. One at a time. */
+/** Which keyboard dialog is open: the command palette, or the list of shortcuts. One at a time. */
 
 type Hand = "palette" | "keys";
 

@@ -1,6 +1,6 @@
 /**
- * A banner on every page while the store does not answer: since when, why, and what the figures then mean. It reads the live stream, or
- * the store's view where there is no stream.
+ * A banner on every page while the store does not answer: since when, why, and what the figures mean then. Reads the live stream, or the
+ * store's view if there is no stream.
  */
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState, useSyncExternalStore } from "react";
@@ -11,14 +11,14 @@ import { clockTime, span } from "../components/format.js";
 import { useLiveFeed } from "../live/use-live-feed.js";
 
 interface StoreTrouble {
-  /** Of the instance that answers. */
+  /** For the responding instance. */
   readonly outage: OutageView | undefined;
   readonly degradedInstances: number;
   readonly instances: number;
   readonly scope: Scope;
 }
 
-/** Undefined while all is well, or nothing is known. */
+/** Undefined if all is well, or nothing is known. */
 function useStoreTrouble(): StoreTrouble | undefined {
   const { state, latest } = useLiveFeed();
   const hasStream = state === "live" && latest !== undefined;
@@ -39,7 +39,7 @@ function useStoreTrouble(): StoreTrouble | undefined {
 export function OutageBanner() {
   const trouble = useStoreTrouble();
   const { isUp } = useSyncExternalStore(contact.subscribe, contact.current);
-  // While the service itself is away, nothing is known of its store.
+  // While the service itself is unreachable, its store's state is unknown.
   return <div role="status">{trouble !== undefined && isUp && <Trouble trouble={trouble} />}</div>;
 }
 
@@ -55,6 +55,14 @@ function Trouble({ trouble: { outage, degradedInstances, instances, scope } }: {
       <div className="outage mild">
         <strong>The history that the instances share cannot be written or read.</strong>
         <span>{alone}</span>
+      </div>
+    );
+  }
+  if (outage?.partial) {
+    return (
+      <div className="outage mild">
+        <strong>{`The store has answered some calls late or not at all since ${clockTime(outage.sinceMs)}: ${outage.cause}.`}</strong>
+        <span>Failure policies answered those requests; the store decides the others. {alone}</span>
       </div>
     );
   }

@@ -1,9 +1,9 @@
-/** A page that fails to draw is answered in its place: the rail, the banners and the other pages stay. */
+/** An error boundary per page: the rail, the banners and the other pages keep working. */
 import { Component, type ReactNode } from "react";
 import { Notice } from "../components/panel.js";
 
 interface PageFailureProps {
-  /** Another address is another try. */
+  /** Navigating to another URL resets it. */
   readonly address: string;
   readonly children: ReactNode;
 }

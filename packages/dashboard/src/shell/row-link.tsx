@@ -1,6 +1,6 @@
 /**
- * A link in a row of a long table. It does what wouter's does without its hooks: those of a thousand links take most of the time in which
- * a list is opened and left.
+ * A link in a row of a long table. Does the same as wouter's without its hooks: with a thousand links, those take most of the time of
+ * opening and leaving a list.
  */
 import type { MouseEvent, ReactNode } from "react";
 import { navigate } from "wouter/use-browser-location";
@@ -18,7 +18,7 @@ export function RowLink({ href, ...rest }: RowLinkProps) {
 }
 
 function follow(event: MouseEvent, href: string): void {
-  // With another button or a modifier the browser opens it elsewhere.
+  // With a modifier or another button, the browser opens it elsewhere.
   if (event.button !== 0 || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
   event.preventDefault();
   navigation(navigate, href);

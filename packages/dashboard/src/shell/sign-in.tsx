@@ -1,4 +1,4 @@
-/** Signing in: the token goes to the service once, and comes back as a cookie that no script can read. Nothing of it is kept here. */
+/** Signing in: the token is sent to the service once, in exchange for a cookie that scripts cannot read. Nothing of it is stored here. */
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { queryClient, sessionQuery } from "../api/queries.js";
@@ -64,7 +64,7 @@ export function SignIn({ hasEnded }: { hasEnded: boolean }) {
   );
 }
 
-/** Why single sign-on sent the browser back without a session. */
+/** Why single sign-on returned without a session. */
 const failures: Readonly<Record<string, string>> = {
   denied: "The provider or you said no.",
   expired: "The sign-in took too long, or began in another browser. Try again.",
@@ -93,7 +93,7 @@ function SingleSignOn() {
   );
 }
 
-/** Water that arrives, a gate, and what it lets through. */
+/** The logo: arriving water, a weir, and what it lets through. */
 function Weir() {
   const arriving = [0, 1, 2, 3, 4, 5, 6];
   return (

@@ -1,4 +1,4 @@
-/** A banner with the age of the figures while the service is unreachable. It goes by itself when the service is back. */
+/** A banner with the age of the figures while the service is unreachable. Disappears when it is back. */
 import { useEffect, useState, useSyncExternalStore } from "react";
 import { contact } from "../api/contact.js";
 import { clockTime, span } from "../components/format.js";

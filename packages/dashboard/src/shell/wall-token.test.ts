@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { wallLink, wallToken } from "./wall-token.js";
 
-test("a link carries its token behind the #, whatever characters it has", () => {
+test("a link carries its token after the #, whatever characters it contains", () => {
   const token = "a+b/c=d&e #f";
   const { pathname, hash, search } = new URL(wallLink("https://limits.example", token));
   expect(wallToken({ pathname, hash })).toBe(token);

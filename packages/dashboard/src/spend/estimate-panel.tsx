@@ -1,4 +1,4 @@
-/** A rule with `estimate`: what was held against what was settled, and what its requests really cost. */
+/** A rule with `estimate`: held units against settled ones, and the real cost of its requests. */
 import { useQuery } from "@tanstack/react-query";
 import { spendQuery } from "../api/queries.js";
 import type { EstimateView, LearnedView } from "../api/shapes.js";
@@ -8,7 +8,7 @@ import { Empty, Panel, Read } from "../components/panel.js";
 import { useTime } from "../time/use-time.js";
 import { EstimateChart, SpentChart } from "./spend-charts.js";
 
-/** Of one rule, on its page. */
+/** For a single rule, on its page. */
 export function RuleSpend({ rule }: { rule: string }) {
   const { time } = useTime();
   const spend = useQuery(spendQuery({ time, rule }));

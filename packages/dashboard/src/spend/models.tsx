@@ -1,4 +1,4 @@
-/** What calls through the LLM gateway used, by model, beside the price table. */
+/** Usage of calls through the LLM gateway, by model, with the price table. */
 import type { ModelPrice, ModelView, SpendView } from "../api/shapes.js";
 import { count, visible, withUnit } from "../components/format.js";
 import { Empty, Panel } from "../components/panel.js";
@@ -86,9 +86,14 @@ function ModelRow({ model, price, isPriced }: { model: ModelView; price: ModelPr
         <td data-label="Price of a million" className="small">
           {price === undefined
             ? "the dearest"
-            : `$${price.prompt} prompt, $${price.completion} completion, $${price.cachedPrompt} cached`}
+            : `$${price.prompt} prompt, $${price.completion} completion, $${price.cachedPrompt} cached${writeOf(price)}`}
         </td>
       )}
     </tr>
   );
+}
+
+/** Empty if tokens written to a cache cost the same as others. */
+function writeOf({ prompt, cacheWrite }: ModelPrice): string {
+  return cacheWrite === prompt ? "" : `, $${cacheWrite} written to a cache`;
 }

@@ -1,4 +1,4 @@
-/** Charts of units a minute: what rules counted, and estimates beside what was settled. */
+/** Charts of units per minute: rules' counts, and estimates against settlements. */
 import { useMemo } from "react";
 import type { EstimateView, SpendRuleView, SpendView } from "../api/shapes.js";
 import { Chart, type Line } from "../components/chart.js";
@@ -11,7 +11,7 @@ type Steps = SpendView["steps"];
 
 const marks: readonly Mark[] = ["latency", "allowed", "candidate", "shadow", "refused"];
 
-/** Of one unit; the first rules. */
+/** For one unit; the first rules only. */
 export function SpentChart({ rules, unit, steps }: { rules: readonly SpendRuleView[]; unit: string; steps: Steps }) {
   const timesMs = useMemo(() => steps.map(({ atMs }) => atMs), [steps]);
   const lines = useMemo<Line[]>(

@@ -1,4 +1,4 @@
-/** Spending: units by rule, who spends most, and what calls to language models used and cost. */
+/** Spending: units by rule, the biggest spenders, and usage and cost of language models. */
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
@@ -149,7 +149,7 @@ function Spenders({ unit, time }: { unit: string; time: ShownTime }) {
       title="Top spenders"
       about={
         keys.data !== undefined &&
-        `${keys.data.scope === "instance" ? "Of this instance alone. " : ""}No figure is more than ${withUnit(keys.data.maxError, unit)} too high, and none is too low; refunds are not taken off.`
+        `${keys.data.scope === "instance" ? "Of this instance alone. " : ""}Figures are at most ${withUnit(keys.data.maxError, unit)} too high, never too low; refunds are not taken off.`
       }
       flush
     >

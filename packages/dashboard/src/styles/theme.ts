@@ -1,4 +1,4 @@
-/** Light, dark, or the system's theme. The choice is kept in this browser; colours follow `color-scheme` by themselves. */
+/** Light, dark, or the system's theme. The choice is stored in this browser; colours follow `color-scheme`. */
 import { useSyncExternalStore } from "react";
 
 export type Theme = "system" | "light" | "dark";
@@ -13,7 +13,7 @@ function read(): Theme {
     const kept = localStorage.getItem(KEY);
     return kept === "light" || kept === "dark" ? kept : "system";
   } catch {
-    // Storage may be forbidden; the choice then lasts as long as the page.
+    // Storage may be disabled; the choice then lasts as long as the page.
     return "system";
   }
 }
@@ -24,7 +24,7 @@ function show(): void {
   for (const listener of listeners) listener();
 }
 
-/** Once, before the first paint. */
+/** Call this once, before the first paint. */
 export function startTheme(): void {
   show();
   system.addEventListener("change", show);
@@ -45,7 +45,7 @@ const subscribe = (listener: () => void) => {
   return () => listeners.delete(listener);
 };
 
-/** The theme in force: light or dark. */
+/** The effective theme: light or dark. */
 export function useTheme(): "light" | "dark" {
   return useSyncExternalStore(subscribe, () => (chosen === "system" ? (system.matches ? "dark" : "light") : chosen));
 }

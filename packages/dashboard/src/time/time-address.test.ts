@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { carried, timeIn, timeQuery, withTime } from "./time-address.js";
 
-test("a range goes along to other pages, except where they name one", () => {
+test("a range is carried to other pages, unless their URL has one", () => {
   expect(carried("/rules", "?range=6h&user=ann&zone=UTC")).toBe("/rules?range=6h&zone=UTC");
   expect(carried("/rules?tag=a#x", "?from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z")).toBe(
     "/rules?tag=a&from=2026-01-01T00%3A00%3A00Z&to=2026-01-02T00%3A00%3A00Z#x",
@@ -10,13 +10,13 @@ test("a range goes along to other pages, except where they name one", () => {
   expect(carried("/rules", "")).toBe("/rules");
 });
 
-test("an address that names no time, or a mistaken one, shows the page's own", () => {
+test("a URL without a valid time shows the page's default", () => {
   expect(timeIn("", "live")).toEqual({ range: "live" });
   expect(timeIn("?range=9y", "1h")).toEqual({ range: "1h" });
   expect(timeIn("?from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z", "1h")).toEqual({ range: "1h" });
 });
 
-test("a chosen time replaces the one before it, and keeps the rest of the address", () => {
+test("a selected time replaces the previous one, and keeps the rest of the URL", () => {
   const custom = { range: "custom", fromMs: 1_000, toMs: 61_499 } as const;
   const search = withTime("range=6h&compare=day", custom);
   expect(Object.fromEntries(new URLSearchParams(search))).toEqual({

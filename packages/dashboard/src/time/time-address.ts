@@ -1,9 +1,9 @@
 /**
- * The time that pages show, as it stands in the address: `?range=6h`, or `?from=…&to=…`; with `compare` and `zone`.
- * One time for all pages: links carry these parameters on. Pure.
+ * The selected time in the URL: `?range=6h`, or `?from=…&to=…`; with `compare` and `zone`. Shared by all pages: links carry these
+ * parameters. Pure.
  */
 
-/** Parameters of the frame. An attribute of these names has a prefix in addresses (`keys/key-address.ts`). */
+/** Frame parameters. Attributes with these names get a prefix in URLs (`keys/key-address.ts`). */
 export const frameNames = ["range", "from", "to", "compare", "zone"] as const;
 
 export const presets = [
@@ -18,15 +18,15 @@ export const presets = [
 ] as const;
 
 export type Preset = (typeof presets)[number]["value"];
-/** The same span a day or a week before, or the span that ends where this one begins. */
+/** The same period a day or a week earlier, or the one that ends where this one starts. */
 export type Compare = "day" | "week" | "span";
 
-/** A range that ends now, or one from an instant to another. */
+/** A range that ends now, or an absolute one. */
 export type ShownTime =
   | { readonly range: Preset }
   | { readonly range: "custom"; readonly fromMs: number; readonly toMs: number };
 
-/** How much earlier the compared span is. */
+/** The offset of the compared period. */
 export function compareOffsetMs(compare: Compare, time: ShownTime): number {
   if (compare === "day") return 86_400_000;
   if (compare === "week") return 7 * 86_400_000;
@@ -36,7 +36,7 @@ export function compareOffsetMs(compare: Compare, time: ShownTime): number {
 
 export function timeIn(search: string, fallback: Preset): ShownTime {
   const params = new URLSearchParams(search);
-  // The service knows no time before the epoch.
+  // The service rejects times before the epoch.
   const fromMs = Math.max(0, Date.parse(params.get("from") ?? ""));
   const toMs = Date.parse(params.get("to") ?? "");
   if (fromMs < toMs) return { range: "custom", fromMs, toMs };
@@ -49,7 +49,7 @@ export function compareIn(search: string): Compare | undefined {
   return given === "day" || given === "week" || given === "span" ? given : undefined;
 }
 
-/** The address's search with another time; everything else in it stays. */
+/** The URL's query with another time; everything else stays. */
 export function withTime(search: string, time: ShownTime): string {
   const params = new URLSearchParams(search);
   for (const name of ["range", "from", "to"]) params.delete(name);
@@ -60,12 +60,12 @@ export function withTime(search: string, time: ShownTime): string {
   return params.toString();
 }
 
-/** To the second, rounded outwards by none: a drag is no finer than that. */
+/** Rounded to the second: a drag is no more precise than that. */
 function instantText(ms: number): string {
   return `${new Date(Math.round(ms / 1_000) * 1_000).toISOString().slice(0, 19)}Z`;
 }
 
-/** The address of another page, with the frame's parameters of this one; those that it has itself stay. */
+/** The URL of another page, with this page's frame parameters; its own take precedence. */
 export function carried(to: string, search: string): string {
   const [, path = "", own = "", hash = ""] = /^([^?#]*)(?:\?([^#]*))?(#.*)?$/.exec(to) ?? [];
   const params = new URLSearchParams(own);
@@ -80,7 +80,7 @@ export function carried(to: string, search: string): string {
   return `${path}${text === "" ? "" : `?${text}`}${hash}`;
 }
 
-/** As the admin API is asked. A preset that it knows by name is read once for all screens. */
+/** As an admin API query. Presets are cached by name for all screens. */
 export function timeQuery(time: ShownTime, offsetMs = 0): Record<string, string | number> {
   if (time.range === "custom") return { from: time.fromMs - offsetMs, to: time.toMs - offsetMs };
   if (offsetMs === 0) {
@@ -98,17 +98,17 @@ export function boundsOf(time: ShownTime): { fromMs: number; toMs: number } {
   return { fromMs: nowMs - presets.find(({ value }) => value === time.range)!.lengthMs, toMs: nowMs };
 }
 
-/** What names a time in the cache of queries. */
+/** Identifies a time in query keys. */
 export function timeName(time: ShownTime): string {
   return time.range === "custom" ? `${time.fromMs}-${time.toMs}` : time.range;
 }
 
-/** A range that is over does not change any more. */
+/** A range in the past no longer changes. */
 export function isOver(time: ShownTime): boolean {
   return time.range === "custom" && time.toMs < Date.now() - 15 * 60_000;
 }
 
-/** "in the last hour", "from … to …" is for pages; here in words without times. */
+/** A short description without clock times. */
 export function timeWords(time: ShownTime): string {
   if (time.range === "custom") return "the chosen time";
   if (time.range === "live") return "the last 2 minutes";

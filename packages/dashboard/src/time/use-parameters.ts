@@ -1,4 +1,4 @@
-/** Parameters of the address beside the frame's: filters, order, page. What is typed replaces the entry of the browser's history. */
+/** URL parameters other than the frame's: filters, sort, page. Typing replaces the current history entry. */
 import { useLocation } from "wouter";
 import { useSearch } from "./use-search.js";
 import { SETS_FRAME } from "./use-time.js";

@@ -1,4 +1,2 @@
-/**
- * The address's search as it stands. wouter's own hook decodes it once more: a key `%2e` would be read as `.`, which is another key.
- */
+/** The URL's raw query. wouter's default hook decodes it once more: a key `%2e` would become `.`, which is a different key. */
 export { useSearch } from "wouter/use-browser-location";

@@ -1,10 +1,10 @@
-/** The shown time of the address, and changing it. Each change is an entry of the browser's history: Back undoes a zoom. */
+/** Reads and changes the selected time in the URL. Each change adds a history entry: Back undoes a zoom. */
 import { useMemo } from "react";
 import { useLocation } from "wouter";
 import { type Compare, compareIn, type Preset, type ShownTime, timeIn, timeName, withTime } from "./time-address.js";
 import { useSearch } from "./use-search.js";
 
-/** Navigation that sets the frame's parameters itself (`shell/navigate.ts`). */
+/** Navigation that sets the frame parameters itself (`shell/navigate.ts`). */
 export const SETS_FRAME = { setsFrame: true } as const;
 
 type FrameParameters = Readonly<Partial<Record<"compare" | "zone", string | undefined>>>;
@@ -21,7 +21,7 @@ export function useTime(fallback: Preset = "1h"): ShownTimes {
   const [location, navigate] = useLocation();
   const found = timeIn(search, fallback);
   const name = timeName(found);
-  // One object for one time: it stands in the keys of queries and in effects.
+  // A stable object per time: it is part of query keys and effect dependencies.
   // biome-ignore lint/correctness/useExhaustiveDependencies: the name stands for the time.
   const time = useMemo(() => found, [name]);
   const go = (next: string): void => navigate(next === "" ? location : `${location}?${next}`, { state: SETS_FRAME });

@@ -1,4 +1,4 @@
-/** The overview for a wall screen: no navigation and no controls, large figures, the shown time from the address (`?range=6h`). */
+/** The overview for a wall screen: no navigation or controls, large figures, the time from the URL (`?range=6h`). */
 import { useEffect } from "react";
 import { clockTime, currentZone } from "../components/format.js";
 import { about, Charts, FeedNotice, PresentFigures, SidePanels } from "../pages/overview-parts.js";

@@ -1,6 +1,6 @@
 /**
- * Signs a wall screen in with the token of its link, and again when the session has ended after 12 hours. Only a viewer's token: a link
- * is easily copied. A refused token is not tried again, so a screen that was forgotten does not use up the attempts of its address.
+ * Signs a wall screen in with the token in its link, and again when the session has expired after 12 hours. Only viewer tokens: links are
+ * easily copied. A refused token is not retried, so that a forgotten screen does not use up its address's attempts.
  */
 import { useEffect, useState } from "react";
 import { queryClient, sessionQuery } from "../api/queries.js";
