@@ -53,10 +53,12 @@ export default defineConfig({
       { extends: true, test: { name: "system", include: ["test/**/*.test.ts"], exclude: apart, isolate: false } },
       { extends: true, test: { name: "apart", include: apart } },
     ],
-    // Most tests wait for real servers rather than compute: with two workers two cores stand idle for a part of the run. A fourth takes two
-    // minutes off twenty, and leaves no core to those that wait for time.
+    // Most tests wait for real servers rather than compute: with two workers two cores stand idle for a part of the run. With a fourth the run
+    // takes as long, each test twice as long, and what waits for a moment misses it.
     pool: "forks",
     maxWorkers: 3,
+    // Concurrent tests are those that wait for time, with counters of their own: vitest's five at a time would wait in a queue.
+    maxConcurrency: 30,
     // A timeout only ends what hangs: on a machine that is busy with other work, a test of one second may take thirty.
     testTimeout: 120_000,
     hookTimeout: 180_000,

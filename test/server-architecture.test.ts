@@ -20,7 +20,11 @@ interface Room {
 
 /** From the ground up. */
 const rooms: readonly Room[] = [
-  { name: "ground", files: /^(errors|log|own-fields|own-package|own-text|printable|run-in-thread)\.ts$/, sees: [] },
+  {
+    name: "ground",
+    files: /^(errors|log|own-fields|own-package|low-priority|own-text|printable|run-in-thread)\.ts$/,
+    sees: [],
+  },
   { name: "settings", files: /^settings\//, sees: ["ground"] },
   { name: "grpc", files: /^grpc\//, sees: [] },
   { name: "http", files: /^http\//, sees: ["ground"], seesTypesOf: ["settings"] },
@@ -82,7 +86,8 @@ const rooms: readonly Room[] = [
 
 /** What keeps data, and the only files that may touch it. */
 const keepers: Readonly<Record<string, RegExp>> = {
-  libsql: /^configuration\/repository\/sqlite-driver\.ts$/,
+  // The lock of a data folder is SQLite's: Node has none.
+  libsql: /^(configuration\/repository\/sqlite-driver|instance\/folder-lock)\.ts$/,
   pg: /^configuration\/repository\/postgres-driver\.ts$/,
   // The library makes every client (`sluice/internal`), so that all are connected alike.
   ioredis: /^$/,

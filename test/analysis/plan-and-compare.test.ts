@@ -1,4 +1,5 @@
 /** What `sluice plan` foretells and `sluice compare` measures, beside a real Redis. */
+import { fileURLToPath } from "node:url";
 import { type CountingRule, createLimiter } from "sluice";
 import { redisStore } from "sluice/redis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -9,6 +10,7 @@ import { edgeBursts } from "../../packages/server/src/analysis/synthetic-load.js
 import { withStore } from "../../packages/server/src/cli/embedded-redis.js";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { type RedisServer, startRedis } from "../harness/redis-server.js";
+import { runSluice } from "../service/running-service.js";
 
 const VALUE_LENGTH = 12;
 /** Counts of keys are just under a power of two: a table that was just doubled is moved by and by, and there twice until then. */
@@ -200,9 +202,25 @@ describe.skipIf(whyMissing("redis"))("on a real Redis", () => {
   });
 });
 
+test.each(["compare", "plan"])(
+  "%s with a store that does not answer has failed: status 1, not a misuse",
+  async (command) => {
+    const draft = fileURLToPath(new URL("../../examples/analysis/draft.yaml", import.meta.url));
+    const options = command === "plan" ? ["--rules", draft, "--keys", "1", "--rate", "1", "--measure"] : [];
+    const { status, stderr } = await runSluice([command, "--store", "redis://127.0.0.1:1", ...options]);
+    expect(stderr).toContain("ECONNREFUSED 127.0.0.1:1");
+    expect(status).toBe(1);
+  },
+);
+
 test("a store that cannot be reached, and a cluster, are named", async () => {
   const ask = (url: string) =>
     measureRules({ url, rules: [], keys: 1, unitsOf: () => 1, requests: 1, valueLength: 16 });
-  await expect(ask("redis://127.0.0.1:1")).rejects.toThrow(/store: could not be reached/);
+  await expect(ask("redis://127.0.0.1:1")).rejects.toMatchObject({
+    code: "store-unavailable",
+    message: expect.stringContaining(
+      "store: could not be reached: connect ECONNREFUSED 127.0.0.1:1; check its address",
+    ),
+  });
   await expect(ask("redis+cluster://127.0.0.1:1")).rejects.toThrow(/expected one Redis to measure on, got a cluster/);
 });

@@ -475,3 +475,15 @@ test.skipIf(process.platform !== "linux")("a full disk behind the output is told
   closeSync(full);
   expect([status, err]).toEqual([1, expect.stringMatching(/^output: could not be written: ENOSPC.*\n$/)]);
 });
+
+test("a worst window beyond the limit is explained, where there is one", async () => {
+  // Two at the end of one window of ten seconds, two at the start of the next.
+  const log = write("edge.log", `${[9_000, 9_500, 10_100, 10_200].map((atMs) => line("1.1.1.1", atMs)).join("\n")}\n`);
+  const fixed: Rule = { id: "per-ip", key: ["ip"], algorithm: "fixed-window", limit: 2, window: "10s" };
+  const printed = async (rule: Rule): Promise<string> => {
+    const rules = rulesFile(`${rule.algorithm}.json`, [rule]);
+    return (await sluice(["simulate", "--rules", rules, "--format", format, log])).out;
+  };
+  expect(await printed(fixed)).toMatch(/4 of 2[\s\S]*It passes the limit where the algorithm/);
+  expect(await printed(perIp(2))).not.toContain("passes the limit");
+});

@@ -4,7 +4,7 @@ import { type ReadBody, readBodyInWorker } from "../../packages/server/dist/conf
 
 const rule = (i: number) => ({ id: `r${i}`, key: ["user"], algorithm: "fixed-window", limit: 5, window: "1m" });
 const read = (body: unknown, id?: string): Promise<ReadBody> =>
-  readBodyInWorker(Buffer.from(typeof body === "string" ? body : JSON.stringify(body)), id);
+  readBodyInWorker({ body: Buffer.from(typeof body === "string" ? body : JSON.stringify(body)), id });
 const documentIn = (body: ReadBody): unknown =>
   "document" in body ? JSON.parse(Buffer.from(body.document).toString()) : body;
 

@@ -38,7 +38,10 @@ afterEach(() => vi.restoreAllMocks());
 /** The turns of the event loop that the work left to others. */
 async function turnsOf(work: () => Promise<unknown>): Promise<number> {
   let nowMs = 0;
-  const clock = vi.spyOn(performance, "now").mockImplementation(() => ++nowMs);
+  const clock = vi.spyOn(performance, "now").mockImplementation(() => {
+    nowMs += 0.25;
+    return nowMs;
+  });
   let isDone = false;
   let turns = 0;
   const working = work().finally(() => {

@@ -1,6 +1,7 @@
 /** Runs the table of schedules through a limiter on a given store. A new store passes this, or is not one. */
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Decision, Limiter, Rule } from "../../packages/sluice/src/index.js";
+import { lateRefunds, refundsAtOnce } from "./refunds.js";
 import type { Schedule, Step } from "./schedules/schedule.js";
 import { schedules } from "./schedules.js";
 
@@ -15,37 +16,26 @@ export interface StoreUnderTest {
   wait(ms: number): Promise<void>;
 }
 
-export function conformance(store: StoreUnderTest): void {
-  describe(`${store.name}: the conformance table`, () => {
-    inTurn(store, () => {
+/** The stores of one server after each other, then what waits for time: on all of them side by side. */
+export function conformance(stores: readonly StoreUnderTest[]): void {
+  for (const store of stores) {
+    describe(`${store.name}: at once`, () => {
+      beforeEach(async () => {
+        await store.clear?.();
+      });
       for (const schedule of schedules.filter((one) => !waits(one))) test(schedule.name, () => run(schedule, store));
+      refundsAtOnce(store);
     });
-    sideBySide(store, (apart, testInTime) => {
-      for (const schedule of schedules.filter(waits)) testInTime(schedule.name, () => run(schedule, apart));
+  }
+  for (const { limiterApart, ...store } of stores) {
+    const isApart = limiterApart !== undefined;
+    const apart = isApart ? { ...store, limiter: limiterApart } : store;
+    // Neighbours that are concurrent run at the same time.
+    describe(`${store.name}: in time`, { concurrent: isApart }, () => {
+      for (const schedule of schedules.filter(waits)) test(schedule.name, () => run(schedule, apart));
+      lateRefunds(apart);
     });
-  });
-}
-
-/** Tests that each find the store empty. */
-export function inTurn(store: StoreUnderTest, declare: () => void): void {
-  describe("at once", () => {
-    beforeEach(async () => {
-      await store.clear?.();
-    });
-    declare();
-  });
-}
-
-/** Tests that spend their time waiting: at the same time, where the store keeps them apart. */
-export function sideBySide(
-  store: StoreUnderTest,
-  declare: (apart: StoreUnderTest, testInTime: typeof test | typeof test.concurrent) => void,
-): void {
-  const { limiterApart } = store;
-  describe("in time", () => {
-    if (limiterApart === undefined) declare(store, test);
-    else declare({ ...store, limiter: limiterApart }, test.concurrent);
-  });
+  }
 }
 
 /** Longer than until the next millisecond. */
@@ -83,7 +73,7 @@ async function run(schedule: Schedule, store: StoreUnderTest): Promise<void> {
         await expect(limiter.check(step.check, options), at).rejects.toMatchObject({ code: step.rejects });
         return;
       }
-      const decision = await limiter.check(step.check, options);
+      const decision = await limiter.check(step.check, { ...options, maxWaitMs: step.maxWaitMs });
       decisions.push(decision);
       expect(decision, at).toMatchObject(step.gives);
       if (!decision.allowed) expect(decision.retryAfterMs, at).toBeGreaterThan(0);
@@ -92,7 +82,13 @@ async function run(schedule: Schedule, store: StoreUnderTest): Promise<void> {
       const options = { ...(step.cost !== undefined && { cost: step.cost }), ...(step.id && { id: ownId(step.id) }) };
       expect(await limiter.charge(step.charge, options), at).toMatchObject(step.gives);
     } else if ("all" in step) {
-      const { decision, parts } = await limiter.checkAll(step.all);
+      const options = step.id === undefined ? {} : { id: ownId(step.id) };
+      if ("rejects" in step) {
+        await expect(limiter.checkAll(step.all, options), at).rejects.toMatchObject({ code: step.rejects });
+        return;
+      }
+      const { decision, parts } = await limiter.checkAll(step.all, options);
+      decisions.push(decision);
       expect(decision, at).toMatchObject(step.gives);
       for (const [i, gives] of step.parts.entries()) expect(parts[i]![0] ?? {}, at).toMatchObject(gives);
     } else if ("peek" in step) {
@@ -127,7 +123,7 @@ async function run(schedule: Schedule, store: StoreUnderTest): Promise<void> {
     } else if ("reset" in step) {
       await limiter.reset(step.reset, step.attributes);
     } else {
-      limiter.setRules(step.setRules);
+      limiter.setRules(step.setRules, step.version);
     }
   }
 }

@@ -1,7 +1,6 @@
 import { createLimiter } from "sluice";
 import { virtualClock } from "sluice/testing";
 import { conformance, type StoreUnderTest } from "./conformance.js";
-import { lateRefunds } from "./refunds.js";
 
 const clock = virtualClock();
 
@@ -11,5 +10,4 @@ const memory: StoreUnderTest = {
   wait: async (ms) => clock.advance(ms),
 };
 
-conformance(memory);
-lateRefunds(memory);
+conformance([memory]);

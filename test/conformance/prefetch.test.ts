@@ -1,4 +1,5 @@
 /** Units fetched ahead, on every store in Redis: by URL, by ioredis and by node-redis, on one server and on a cluster. */
+import { setTimeout as sleep } from "node:timers/promises";
 import { Cluster, Redis } from "ioredis";
 import { createClient, createCluster } from "redis";
 import { createLimiter, type Rule } from "sluice";
@@ -109,8 +110,14 @@ describe.skipIf(whyMissing("redis"))("prefetch", async () => {
         expect(first.every(({ allowed }) => allowed)).toBe(true);
         for (const decision of first.slice(0, 4)) expect(await limiter.refund(decision)).toBe(true);
         expect(await limiter.refund(first[0]!)).toBe(false);
-        // 26 are used: of 40 more, 24 fit.
-        expect((await burst(40)).filter(({ allowed }) => allowed)).toHaveLength(24);
+        // 26 are used: of all that follow, 24 fit. The key is busy by now: what this burst fetched ahead may wait for the next.
+        const admittedOf = async (times: number) => (await burst(times)).filter(({ allowed }) => allowed).length;
+        let admitted = await admittedOf(40);
+        for (let again = 0; admitted < 24 && again < 100; again++) {
+          await sleep(50);
+          admitted += await admittedOf(40);
+        }
+        expect([admitted, await admittedOf(40)]).toEqual([24, 0]);
       }
       await limiter.close();
     },

@@ -5,6 +5,7 @@
 import { inTime, perAlgorithm } from "./schedules/algorithms.js";
 import { blocks, denying } from "./schedules/blocks.js";
 import { charges } from "./schedules/charges.js";
+import { ids } from "./schedules/ids.js";
 import { reservations, reservedTogether } from "./schedules/reservations.js";
 import { many } from "./schedules/rules-together.js";
 import type { Schedule } from "./schedules/schedule.js";
@@ -12,6 +13,7 @@ import { turns, turnsInTime } from "./schedules/turns.js";
 
 export const schedules: readonly Schedule[] = [
   ...perAlgorithm,
+  ...ids,
   ...charges,
   ...denying,
   ...blocks,

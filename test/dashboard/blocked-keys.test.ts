@@ -82,6 +82,18 @@ describe.skipIf(whyMissing("chromium", "redis"))("blocked keys", () => {
     await list.getByText("251 to 251 of 251").waitFor();
     expect(await table.getAttribute("aria-rowcount")).toBe("2");
     expect(await table.getByRole("row").last().innerText()).toContain("key-250.");
+    // A longer block takes its place on the first page, and moves no row from there to this one.
+    await admin(at, "POST", "/keys/block", { rule: "login", attributes: { ip: "newcomer." }, for: "5000m" });
+    await page.getByText("Blocked now (252)").waitFor();
+    expect(await table.getByRole("row").allInnerTexts()).toEqual([
+      expect.stringContaining("Free in"),
+      expect.stringContaining("key-250."),
+    ]);
+    await list.getByText("1 blocked since, on the first page").waitFor();
+    await list.getByRole("button", { name: "Previous" }).click();
+    await list.getByText("1 to 250 of 252").waitFor();
+    // A row has its text when it has been drawn, a frame or some later.
+    await table.getByRole("row").nth(1).getByText("newcomer.").waitFor();
     expect(editor.complaints).toEqual([]);
   });
 });

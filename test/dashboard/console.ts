@@ -48,14 +48,17 @@ export async function open(browser: Browser, options: PersonOptions): Promise<Pe
   const { at, token, path = "/", colorScheme = "light", width = 1280 } = options;
   const context = await browser.newContext({ baseURL: at, colorScheme, viewport: { width, height: 860 } });
   context.setDefaultTimeout(PATIENCE_MS);
-  const page = await context.newPage();
   const complaints: string[] = [];
-  page.on("pageerror", (error) => complaints.push(String(error)));
-  page.on("console", (message) => {
-    if (message.type() === "error" && !message.text().startsWith("Failed to load resource")) {
-      complaints.push(message.text());
-    }
+  // Of every tab that the person opens.
+  context.on("page", (tab) => {
+    tab.on("pageerror", (error) => complaints.push(String(error)));
+    tab.on("console", (message) => {
+      if (message.type() === "error" && !message.text().startsWith("Failed to load resource")) {
+        complaints.push(message.text());
+      }
+    });
   });
+  const page = await context.newPage();
   await page.goto(path);
   if (token !== undefined) await signIn(page, token);
   return { page, context, complaints, [Symbol.asyncDispose]: () => context.close() };

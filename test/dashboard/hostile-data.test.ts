@@ -1,4 +1,5 @@
 /** What clients and editors choose freely, in a real Chromium: keys, ids and texts that are long, unseen, or look like addresses. */
+import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, test } from "vitest";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { ADMIN, admin, check, type OpenConsole, open, openConsole, signIn } from "./console.js";
@@ -7,6 +8,58 @@ const LONG_ID = "a".repeat(64);
 const AGENT = `Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/148.0.0.0 Safari/537.36 Edg/148`;
 const values = ["%2e%2e%2fetc", "a/b?c=d&e#f", "  two  spaces", "日本語 🔥", "x=y", "\u202etxt.exe", AGENT];
 const longValues = [`${"z".repeat(4_000)}1`, `${"z".repeat(4_000)}2`];
+
+/** Markup that wants to run, quotes, characters that terminals and browsers act on, and names that every object inherits. */
+const texts = [
+  `"'><img src=x onerror="window.pwned=1"><svg onload=window.pwned=1>`,
+  "</script></textarea></title><script>window.pwned=1</script>",
+  "javascript:window.pwned=1//{{7*7}}",
+  "turned\u202eround\u2066 csi\u009b31m esc\u001b[2J nul\u0000 tag\u{e0041}\u{e007f}",
+  "👩‍👩‍👧‍👦🔥🏴‍☠️".repeat(8),
+  "__proto__",
+  "constructor",
+  "w".repeat(200),
+];
+/** Reads what a page shows, not the fields that people edit: their values must stay as they are. */
+const findings = `(() => {
+  const acts = /[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}]/u;
+  const found = new Set();
+  const look = (where, text) => acts.test(text.replace(/[\\n\\t]/g, "")) && found.add(where + ": " + JSON.stringify(text.slice(0, 80)));
+  look("title", document.title);
+  for (const element of document.body.querySelectorAll("*")) {
+    if (element.closest("textarea, .cm-editor")) continue;
+    for (const node of element.childNodes) if (node.nodeType === 3) look(element.tagName, node.data);
+    for (const name of ["title", "aria-label", "alt"]) look(element.tagName + " " + name, element.getAttribute(name) ?? "");
+    if (element.matches("main script, main img[src=x], main svg[onload], main iframe")) found.add("markup " + element.outerHTML);
+    for (const { name, value } of element.attributes) {
+      if (name.startsWith("on") || /^javascript:/i.test(value) && name !== "value") found.add(name + "=" + value.slice(0, 80));
+    }
+  }
+  if (window.pwned !== undefined || {}.polluted !== undefined) found.add("a script ran");
+  if (document.documentElement.scrollWidth > window.innerWidth) found.add("as wide as " + document.documentElement.scrollWidth);
+  return [...found];
+})()`;
+
+/** Every text as a description, a reason, what a rule matches, a client's value, a model's name, a blocked key, and why alerts are silenced. */
+async function sendTexts(at: string): Promise<void> {
+  const names = ["__proto__", "constructor", "n".repeat(128)];
+  for (const [i, text] of texts.entries()) {
+    const name = names[i % names.length]!;
+    await admin(at, "PUT", `/rules/text-${i}?message=${encodeURIComponent(text)}`, {
+      description: text,
+      match: JSON.parse(`{ "path": "/t", "model": [${JSON.stringify(text)}, "x"], ${JSON.stringify(name)}: "*" }`),
+      key: [name, "model"],
+      algorithm: "fixed-window",
+      limit: 1,
+      window: "1h",
+      blockFor: "1h",
+      cost: { attribute: "tokens" },
+    });
+    const attributes = JSON.parse(`{ "path": "/t", "tokens": "1", ${JSON.stringify(name)}: ${JSON.stringify(text)} }`);
+    for (let n = 0; n < 3; n++) await check(at, Object.assign(attributes, { model: text }));
+    await admin(at, "POST", "/alerts/silences", { match: { rule: `text-${i}` }, for: "1h", reason: text });
+  }
+}
 
 /** Two rules, one of them in shadow, and three requests of each client. */
 async function sendHostile(at: string): Promise<void> {
@@ -94,6 +147,63 @@ describe.skipIf(whyMissing("chromium"))("in a browser", () => {
     }
     await page.getByLabel("Author").fill("nobody");
     await page.getByText("No entry fits the filter.").waitFor();
+  });
+
+  test("on no page is a text more than text: nothing runs, turns around, is unseen, or widens the page", async () => {
+    await sendTexts(service.http);
+    const pages = [
+      "/",
+      "/wall",
+      "/rules",
+      "/new-rule",
+      "/history",
+      "/audit",
+      "/top-keys",
+      "/top-keys?group=rule&by=refusals",
+      "/spend",
+      "/load",
+      "/alerts",
+      "/alerts/settings",
+      "/store",
+      "/regions",
+      "/tokens",
+      ...texts.map((_, i) => `/rules/text-${i}`),
+      ...texts.flatMap((text) => {
+        const spelled = encodeURIComponent(text);
+        return [
+          `/keys?path=/t&tokens=1&model=${spelled}&constructor=${spelled}&__proto__=${spelled}`,
+          `/top-keys?rule=${spelled}&q=${spelled}`,
+          `/audit?author=${spelled}&rule=${spelled}`,
+          `/rules?q=${spelled}&tag=${spelled}`,
+          `/rules/${spelled}`,
+          `/nowhere/${spelled}`,
+          `/spend?rule=${spelled}&unit=${spelled}`,
+        ];
+      }),
+    ];
+    const found: Record<string, unknown> = {};
+    const look = async (tab: Page, path: string): Promise<void> => {
+      await tab.setViewportSize({ width: 1280, height: 860 });
+      await tab.goto(path);
+      await tab.locator("h1").first().waitFor();
+      // Figures and lazily loaded parts have come.
+      await tab.waitForLoadState("networkidle");
+      for (const width of [1280, 390]) {
+        await tab.setViewportSize({ width, height: 860 });
+        const bad = (await tab.evaluate(findings)) as string[];
+        if (bad.length > 0) found[`${path.slice(0, 60)} ${width}`] = bad;
+      }
+    };
+    // Most of the time of a page is the half second without a request: several tabs wait at once.
+    const left = [...pages];
+    const readIn = async (tab: Page): Promise<void> => {
+      for (let path = left.shift(); path !== undefined; path = left.shift()) await look(tab, path);
+    };
+    const tabs = await Promise.all(Array.from({ length: 4 }, () => page.context().newPage()));
+    await Promise.all(tabs.map(readIn));
+    for (const tab of tabs) await tab.close();
+    expect(found).toEqual({});
+    expect(person.complaints).toEqual([]);
   });
 
   test("an address that cannot be decoded is answered by the console too", async () => {

@@ -36,6 +36,7 @@ describe.skipIf(whyMissing("chromium"))("an incident", () => {
       for (let i = 0; i < times; i++) await check(service.http, { user: "big-shop", path: `/orders/${i}` });
     };
     await buy(9);
+    await check(service.http, { path: "/a-request-without-a-user" });
     const token = await makeToken(service.http, "ann", "editor");
     await using person = await open(browser, { at: service.http, token, ...looks });
     const { page } = person;
@@ -107,6 +108,7 @@ describe.skipIf(whyMissing("chromium"))("an incident", () => {
     // The alert is a mark on the chart too, which leads back to it.
     await goTo("Overview");
     await page.getByLabel("Time", { exact: true }).selectOption("1h");
+    await page.getByText(/^\d+ met no rule$/).waitFor();
     await page
       .getByRole("list", { name: "Changes and alerts" })
       .first()

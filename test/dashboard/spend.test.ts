@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { startFakeLlm } from "../harness/fake-llm.js";
 import { startRedis } from "../harness/redis-server.js";
-import { startTestService } from "../service/running-service.js";
+import { postJson, startTestService } from "../service/running-service.js";
 import { seriousFindings } from "./axe.js";
 import { ADMIN, admin, cellsOf, check, makeToken, open, startBrowser } from "./console.js";
 
@@ -118,6 +118,11 @@ describe.skipIf(whyMissing("chromium", "redis"))("spending", () => {
       .waitFor();
     await page.getByText(/\d+ tokens, until the real cost is settled/).waitFor();
     await page.getByText(/of 50,000 tokens in use/).waitFor();
+    expect(await page.getByText(/of debt/).count()).toBe(0);
+    // A bucket pays 50,000 a minute: the debt lasts longer than this test, and its size is that of the moment.
+    await postJson(`${at}/v1/charge`, { attributes: { org: "acme", completion_tokens: 999_000 } });
+    await page.reload();
+    await page.getByText(/50,000 of 50,000 tokens in use; 9\d\d,\d{3} tokens of debt to be paid first/).waitFor();
 
     await redis.kill();
     await check(at, { org: "acme" });

@@ -138,3 +138,11 @@ export async function moveSlot(
   }
   return moved;
 }
+
+/** Runs a step no more than so many times. */
+export function upTo(times: number, step: () => Promise<void>): () => Promise<void> {
+  let left = times;
+  return async () => {
+    if (left-- > 0) await step();
+  };
+}

@@ -17,6 +17,7 @@ import {
   promoted,
   replicasOf,
   slotOfUser,
+  upTo,
   usersByLeader,
   whole,
 } from "./cluster-steps.js";
@@ -232,11 +233,3 @@ describe.skipIf(whyMissing("redis"))("a Redis Cluster of 3 + 3 under steady load
     expect(exactAfterMs(history, restartedAtMs)).toBe(0);
   }, 120_000);
 });
-
-/** Runs a step no more than so many times. */
-function upTo(times: number, step: () => Promise<void>): () => Promise<void> {
-  let left = times;
-  return async () => {
-    if (left-- > 0) await step();
-  };
-}

@@ -1,4 +1,7 @@
-/** A cold process whose first turn asks for many checks at once; prints how many were left to the policy before their time was up. */
+/**
+ * A cold process whose first turn asks for many checks at once; prints how many the store decided, and how many were left to the policy:
+ * before their time was up, and after it.
+ */
 import { createLimiter } from "sluice";
 import { redisStore } from "sluice/redis";
 
@@ -16,13 +19,15 @@ const rules = ids.map((id) => ({
 const limiter = createLimiter({ store: redisStore(url), rules });
 /** The most that a call waits where the process itself is late (docs/reliability.md). */
 const MOST_WAIT_MS = 1_000;
-let early = 0;
+const counts = { byStore: 0, early: 0, late: 0 };
 await Promise.all(
   Array.from({ length: Number(count) }, async (_, i) => {
     const sinceMs = performance.now();
     const { degraded } = await limiter.check({ user: `u${i}`, rule: ids[i % 3] ?? "a" });
-    if (degraded !== undefined && performance.now() - sinceMs < MOST_WAIT_MS) early++;
+    if (degraded === undefined) counts.byStore++;
+    else if (performance.now() - sinceMs < MOST_WAIT_MS) counts.early++;
+    else counts.late++;
   }),
 );
-console.log(JSON.stringify({ early }));
+console.log(JSON.stringify(counts));
 await limiter.close();

@@ -135,6 +135,20 @@ async function play({ limiters, random, ids }: Play): Promise<Ledger> {
     expect(ends.map(({ charged }) => charged[`r${book}`])).toEqual([cost, cost]);
     add(`r${book} ${payer}`, cost);
   };
+  /** A counter of its own that is reset while units of it are held: what was held before then is neither given back nor counted. */
+  const resetReservation = async (n: number): Promise<void> => {
+    const [book, payer] = [String(upTo(forms.length)), `payer-${n}`];
+    const { reservation: held } = await any().check({ book, payer });
+    const before = held!.held[`r${book}`]!;
+    await any().reset(`r${book}`, { book, payer });
+    const more = upTo(5);
+    if (more > 0) await any().check({ book, payer, units: more });
+    if (random() < 0.4) await any().extend(held!.id, { units: before + upTo(10) });
+    const units = upTo(30);
+    const ends = await Promise.all([any().settle(held!.id, { units }), any().settle(held!.id, { units })]);
+    expect(ends.map(({ charged }) => charged[`r${book}`])).toEqual([units, units]);
+    add(`r${book} ${payer}`, more + Math.max(0, units - before));
+  };
   /** Places: taken, renewed, released twice at once. Some are kept. */
   const visit = async (n: number): Promise<void> => {
     const guest = users[upTo(users.length)]!;
@@ -149,6 +163,18 @@ async function play({ limiters, random, ids }: Play): Promise<Ledger> {
       expect(await any().renew(lease!.id)).toBe(0);
     }
     add(`l0 ${guest}`, isKept ? cost : 0);
+  };
+  /** Places of a counter of its own that is reset: the leases of before are gone, and take nothing from those of after. */
+  const resetVisit = async (n: number): Promise<void> => {
+    const guest = `guest-${n}`;
+    const { lease: before } = await any().check({ guest }, { cost: 1 + upTo(3) });
+    await any().reset("l0", { guest });
+    const cost = 1 + upTo(3);
+    const { lease: after } = await any().check({ guest }, { cost });
+    expect([await any().renew(before!.id), await any().release(before!.id)]).toEqual([0, false]);
+    const isReleased = random() < 0.5;
+    if (isReleased) expect(await any().release(after!.id)).toBe(true);
+    add(`l0 ${guest}`, isReleased ? 0 : cost);
   };
   /** A counter of its own that is reset: only what was charged since then stands, and can be refunded. */
   const tab = async (n: number): Promise<void> => {
@@ -187,7 +213,7 @@ async function play({ limiters, random, ids }: Play): Promise<Ledger> {
       for (const decision of made) if (random() < 0.1 && (await limiter.refund(decision))) add(`${rule} ${lane}`, -1);
     }
   };
-  const kinds = [reservation, life, life, life, visit, tab, drive];
+  const kinds = [reservation, life, life, life, visit, tab, drive, resetReservation, resetVisit];
   const lives = Array.from({ length: ids }, (_, n) => n);
   const workers = Array.from({ length: 12 }, async () => {
     for (let n = lives.pop(); n !== undefined; n = lives.pop()) await kinds[n % kinds.length]!(n);

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { type RedisCluster, startCluster, until } from "../harness/redis-cluster.js";
 import { type RedisServer, startRedis } from "../harness/redis-server.js";
-import { leaderOf, moveSlot, slotOfUser } from "./cluster-steps.js";
+import { leaderOf, moveSlot, slotOfUser, upTo } from "./cluster-steps.js";
 
 const LIMIT = 100_000;
 const reserving = (id: string, numbers: Partial<Rule> = {}): Rule =>
@@ -71,6 +71,37 @@ describe.skipIf(whyMissing("redis"))("a slot that moves", () => {
     expect(moved).toBeGreaterThan(3);
     while (next < ids.length) await settleOne(7);
     expect(await used(limiter, user)).toBe(cost);
+    await limiter.close();
+  });
+
+  test("under several rules: what is not used goes back to all, though each was charged at a time of its own", async () => {
+    const rolling: Partial<Rule> = { algorithm: "rolling-window", storage: "packed", window: "30d" };
+    const limiter = createLimiter({
+      store: redisStore(cluster.url, { deadlineMs: 10_000, rememberRefusals: false }),
+      rules: [
+        reserving("fixed"),
+        reserving("rolling", rolling),
+        reserving("sorted", { ...rolling, storage: "sorted-set" }),
+      ],
+    });
+    await until("the store answers", () => limiter.ready());
+    const user = "mover-of-several";
+    const { leader } = await leaderOf(cluster, user);
+    const to = cluster.nodes.find((node) => node !== leader)!;
+    const ids: string[] = [];
+    const reserve = async (): Promise<void> => {
+      const held = await Promise.all(Array.from({ length: 10 }, () => limiter.check({ user })));
+      ids.push(...held.map(({ reservation }) => reservation!.id));
+    };
+    await reserve();
+    await moveSlot(cluster, { slot: slotOfUser(user), from: leader, to, between: upTo(8, reserve) });
+    for (const id of ids) await limiter.settle(id, { units: 1 });
+    const { checks } = await limiter.peek({ user }, { cost: 0 });
+    expect(checks.map(({ rule, remaining }) => [rule, LIMIT - remaining!])).toEqual([
+      ["fixed", ids.length],
+      ["rolling", ids.length],
+      ["sorted", ids.length],
+    ]);
     await limiter.close();
   });
 });

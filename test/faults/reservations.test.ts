@@ -4,7 +4,13 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test as vitest } from "vitest";
-import { createLimiter, type Limiter, type Rule } from "../../packages/sluice/src/index.js";
+import {
+  createLimiter,
+  type Limiter,
+  type Rule,
+  type Settlement,
+  type SluiceError,
+} from "../../packages/sluice/src/index.js";
 import { redisStore } from "../../packages/sluice/src/redis.js";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { leashProcess } from "../harness/leash.js";
@@ -48,6 +54,9 @@ test("after kill -9 of an instance with 1000 open reservations no more is admitt
   expect(new Set(ids).size).toBe(1_000);
 
   const limiter = instance(bytes);
+  const told = { expired: new Set<string>(), settled: 0 };
+  limiter.on("expired", (id) => told.expired.add(id));
+  limiter.on("settled", () => told.settled++);
   // What the dead instance holds is held: of 110 000 units 10 000 are left.
   const others = await Promise.all(Array.from({ length: 150 }, () => limiter.check({ org: "acme" })));
   expect(others.filter(({ allowed }) => allowed)).toHaveLength(100);
@@ -61,6 +70,10 @@ test("after kill -9 of an instance with 1000 open reservations no more is admitt
   expect(late.filter(({ reason }) => reason === "expired").length).toBeGreaterThanOrEqual(700);
   const { remaining } = await limiter.peek({ org: "acme" }, { cost: 0 });
   expect(remaining).toBe(110_000 - charged - 100 * 100);
+  // Each instance reports the end of its own: nobody reports that of the dead one's, though their ids were seen here.
+  await expect.poll(() => limiter.reservationStats().expired, { timeout: 20_000 }).toBe(100);
+  expect(new Set(others.flatMap(({ reservation }) => reservation?.id ?? []))).toEqual(told.expired);
+  expect(told.settled).toBe(early.filter(({ settled }) => settled).length);
   await limiter.close();
 });
 
@@ -77,6 +90,33 @@ test("of many settlements of one reservation from two instances, at once and at 
   await Promise.all(instances.map((limiter) => limiter.close()));
 });
 
+test("settlements, a cancellation and an extension that race each other and the end of the term agree, and are charged once", async () => {
+  const limit = 10_000_000;
+  const rule: Rule = { ...bytes, id: "ending", limit, estimate: { default: 100, ttl: "1s" } };
+  const [one, other] = [instance(rule), instance(rule)];
+  const race = async (n: number): Promise<Settlement> => {
+    const { reservation } = await one.check({ org: "a" });
+    const { id } = reservation!;
+    // A few before the end, a few behind it, most of them about then.
+    await new Promise((resolve) => setTimeout(resolve, 850 + n));
+    const [extended, ...settlements] = await Promise.all([
+      one.extend(id, { bytes: 150 }).catch((error: SluiceError) => error.code),
+      other.settle(id, { bytes: 10 + n }),
+      one.cancel(id),
+      other.settle(id, { bytes: 1 }),
+    ]);
+    for (const settlement of settlements) expect(settlement).toEqual(settlements[0]);
+    if (typeof extended === "string") expect(extended).toBe("unknown-reservation");
+    return settlements[0]!;
+  };
+  const all = await Promise.all(Array.from({ length: 200 }, (_, n) => race(n)));
+  const ended = all.filter(({ reason }) => reason === "expired").length;
+  console.log(`200 reservations at their end: ${ended} expired, ${all.length - ended} settled or cancelled`);
+  const { remaining } = await other.peek({ org: "a" }, { cost: 0 });
+  expect(limit - remaining!).toBe(all.reduce((sum, { charged }) => sum + charged.ending!, 0));
+  await Promise.all([one.close(), other.close()]);
+});
+
 test("what one instance learns, another that shares the store holds", async () => {
   const rule: Rule = { ...bytes, id: "learned", estimate: { default: 200, ttl: "1h" } };
   const [teacher, pupil] = [instance(rule), instance(rule)];
@@ -88,6 +128,39 @@ test("what one instance learns, another that shares the store holds", async () =
     .poll(async () => (await pupil.check({ org: "b" })).reservation!.held.learned, { timeout: 20_000 })
     .toBeLessThan(80);
   await pupil.close();
+});
+
+test("a check while Redis is away is held and settled by this instance, at its share, and Redis hears nothing of it", async () => {
+  const own = await startRedis();
+  const rule: Rule = { ...bytes, id: "apart", limit: 1_000, estimate: { default: 400, ttl: "1h" } };
+  const limiter = createLimiter({
+    store: redisStore(own.url, { deadlineMs: 300 }),
+    instances: 2,
+    rules: [{ ...rule, onStoreFailure: "local" }],
+  });
+  await limiter.check({ org: "a", bytes: 100 });
+  own.pause();
+  const settled: Settlement[] = [];
+  limiter.on("settled", (_, settlement) => settled.push(settlement));
+  const { allowed, degraded, reservation } = await limiter.check({ org: "a" });
+  expect([allowed, degraded, reservation!.held]).toEqual([true, "local", { apart: 400 }]);
+  // Half of the limit is this instance's: 100 are left of it.
+  expect(await limiter.check({ org: "a" })).toMatchObject({ allowed: false, remaining: 100 });
+  expect(await limiter.extend(reservation!.id, { bytes: 450 })).toMatchObject({ allowed: true });
+  expect(await limiter.settle(reservation!.id, { bytes: 50 })).toEqual({
+    settled: true,
+    charged: { apart: 50 },
+    overrun: {},
+  });
+  expect((await limiter.peek({ org: "a" }, { cost: 0 })).remaining).toBe(450);
+  own.resume();
+  expect(settled).toHaveLength(1);
+  expect(limiter.reservationStats()).toMatchObject({ opened: 1, settled: 1, pending: 0 });
+  await expect.poll(async () => (await limiter.peek({ org: "a" }, { cost: 0 })).degraded).toBeUndefined();
+  expect((await limiter.peek({ org: "a" }, { cost: 0 })).remaining).toBe(900);
+  expect(await limiter.settle(reservation!.id, { bytes: 9 })).toMatchObject({ charged: { apart: 50 } });
+  await limiter.close();
+  await own.stop();
 });
 
 test("a settlement while Redis is away is kept, and counts when Redis is back", async () => {

@@ -174,6 +174,9 @@ export async function startTcpFaultProxy(options: {
 
   function cutLink(link: Link): void {
     links.delete(link);
+    // A client that gave the connection up first has lost the reply as well.
+    link.onReply?.done();
+    link.onReply = undefined;
     link.server.destroy();
     // A reset rather than an orderly end: that is what a crash or a firewall looks like.
     if (!link.client.destroyed) link.client.resetAndDestroy();

@@ -5,6 +5,7 @@ import { connect } from "node:net";
 import type { Rule } from "sluice";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type FakeLlm, startFakeLlm } from "../harness/fake-llm.js";
+import { rawRequest, requestText } from "../service/raw-request.js";
 import { type Json, type RunningService, startTestService } from "../service/running-service.js";
 
 const rules: Rule[] = [
@@ -29,6 +30,7 @@ beforeAll(async () => {
       usage: "openai",
       "usage-headers": "openai",
       "usage-body-limit": "2MB",
+      "usage-drain": "0",
     },
   });
 });
@@ -152,6 +154,33 @@ describe("hostile clients", () => {
     expect([answer.status, fake.calls.length]).toEqual([415, 0]);
   });
 
+  test("a body of a charset in which ASCII may spell another text is refused", async () => {
+    const hidden = '{"model":"cheap-1","x":"+ACI-,+ACI-model+ACI-:+ACI-dear-1"}';
+    const answer = await post(hidden, { "content-type": "application/json; charset=utf-7" });
+    expect([answer.status, fake.calls.length]).toEqual([415, 0]);
+  });
+
+  test("a second content type is refused: its boundary may show another form", async () => {
+    const inner = '--b\r\nContent-Disposition: form-data; name="model"\r\n\r\ndear-1\r\n--b--';
+    const field = (name: string, value: string) =>
+      `--a\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;
+    const body = `${field("model", "cheap-1")}${field("prompt", `\r\n${inner}`)}--a--`;
+    const types = ["a", "b"].map((boundary) => `Content-Type: multipart/form-data; boundary=${boundary}`);
+    const send = (headers: string[]) =>
+      rawRequest(
+        Number(new URL(service.proxy!).port),
+        requestText({
+          ...{ method: "POST", target: "/v1/audio/transcriptions", body },
+          headers: [...headers, `Content-Length: ${body.length}`],
+        }),
+      );
+    const { status, text } = await send(types);
+    expect([status, fake.calls.length]).toEqual([400, 0]);
+    expect(text).toContain("content-type: expected one such header, got several");
+    await send(types.slice(0, 1));
+    expect(fake.calls.length).toBe(1);
+  });
+
   test.each([[-1], [1e300], ["5"], [null], [[5]], [0.5]])(
     "max_tokens: %j is the vendor's to judge",
     async (max_tokens) => {
@@ -164,6 +193,31 @@ describe("hostile clients", () => {
     const headers = { "x-user": "typed", "content-type": "text/plain" };
     const answers = [await post({ model: "dear-1" }, headers), await post({ model: "dear-1" }, headers)];
     expect(answers.map(({ status }) => status)).toEqual([200, 429]);
+  });
+
+  test.each([
+    "/openai/deployments/dear-1/chat/completions?api-version=1",
+    "/v1beta/models/Dear-1:generateContent",
+    "/v1beta/models/dear-1%3AgenerateContent",
+    "/v1beta/tunedModels/dear-1:generateContent",
+    "/model/dear-1/converse",
+  ])("at %s the path names the model, and a cheaper one in the body hides nothing", async (path) => {
+    const headers = { "x-user": path };
+    const call = { model: "cheap-1", messages };
+    const answers = [await post(call, headers, path), await post(call, headers, path)];
+    expect(answers.map(({ status }) => status)).toEqual([200, 429]);
+  });
+
+  test("a stream that the path asks for, or that the server sends by default, takes a place among the streams", async () => {
+    let release: () => void = () => undefined;
+    fake.script.push({ hold: () => new Promise((resolve) => (release = resolve)) });
+    const headers = { "x-room": "by-path" };
+    const first = await post({ model: "fake-1", messages, stream: true }, headers);
+    const paths = ["/v1beta/models/g:streamGenerateContent?alt=sse", "/model/m/converse-stream", "/api/chat"];
+    const others = await Promise.all(paths.map((path) => post({ messages }, headers, path)));
+    expect([first, ...others].map(({ status }) => status)).toEqual([200, 429, 429, 429]);
+    release();
+    await first.text();
   });
 
   test.each([true, "yes", 1])("stream: %j takes a place among the streams", async (stream) => {
@@ -200,9 +254,16 @@ describe("hostile clients", () => {
     expect([fake.calls[0]!.text, fake.calls[0]!.headers["transfer-encoding"]]).toEqual([text, undefined]);
   });
 
+  test("a form that is no upload is held like any call: it may not be too large", async () => {
+    const form = new FormData();
+    form.set("file", new Blob([Buffer.alloc(BODY_LIMIT)]));
+    const answer = await fetch(`${service.proxy}/v1/audio/transcriptions`, { method: "POST", body: form });
+    expect([answer.status, fake.calls.length]).toEqual([413, 0]);
+  });
+
   test("an upload passes as it is; a call that claims to be one is refused", async () => {
-    const send = (body: string) =>
-      fetch(service.proxy + chat, {
+    const send = (body: string, path = chat) =>
+      fetch(service.proxy + path, {
         method: "POST",
         headers: { "content-type": "multipart/form-data; boundary=b" },
         body,
@@ -210,12 +271,17 @@ describe("hostile clients", () => {
     const disguised = await send(JSON.stringify({ model: "fake-1", messages }));
     expect([disguised.status, ((await disguised.json()) as Json).error.message]).toEqual([
       400,
+      "body: expected its boundary on a line of its own",
+    ]);
+    const upload = await send(JSON.stringify({ model: "fake-1", messages }), "/v1/files");
+    expect([upload.status, ((await upload.json()) as Json).error.message]).toEqual([
+      400,
       "body: expected its first boundary, because its content type is multipart",
     ]);
     expect(fake.calls).toEqual([]);
     const file = `--b\r\ncontent-disposition: form-data; name="file"\r\n\r\n${"x".repeat(200_000)}\r\n--b--\r\n`;
-    await (await send(file)).text();
-    expect(fake.calls.map(({ text }) => text)).toEqual([file]);
+    for (const path of [chat, "/v1/files"]) await (await send(file, path)).text();
+    expect(fake.calls.map(({ text }) => text)).toEqual([file, file]);
   });
 
   test("a client that leaves in the middle of its body is forgotten", async () => {

@@ -5,7 +5,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { createGzip, gzipSync } from "node:zlib";
+import { brotliCompressSync, createGzip, deflateRawSync, deflateSync, gzipSync } from "node:zlib";
 import type { Rule } from "sluice";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Json, postJson, type RunningService, startTestService } from "../service/running-service.js";
@@ -150,6 +150,29 @@ test("bytes that claim to be gzip and are not end the answer, and cost the promp
   await untilUsed("false-gzip", { prompt: ESTIMATE, completion: 0 });
 });
 
+test.each<[string, string, (body: Buffer) => Buffer]>([
+  ["Brotli", "br", (body) => brotliCompressSync(body)],
+  ["zlib's deflate", "deflate", (body) => deflateSync(body)],
+  ["bare deflate", "deflate", (body) => deflateRawSync(body)],
+])("a stream in %s reaches the client decoded, and its usage is charged", async (name, coding, encode) => {
+  answer = (response) =>
+    response
+      .writeHead(200, { ...EVENTS, "content-encoding": coding })
+      .end(encode(Buffer.from(word + usageEvent + DONE)));
+  expect(await (await post(name)).text()).toBe(word + DONE);
+  await untilUsed(name, { prompt: 11, completion: 77 });
+});
+
+test.each([
+  ["by its length", { "content-length": "0" }],
+  ["by its only chunk", {}],
+])("an answer without a body, %s, is whole though its headers name a coding", async (name, length) => {
+  answer = (response) => response.writeHead(202, { ...JSON_TYPE, "content-encoding": "gzip", ...length }).end();
+  const empty = await post(`empty-${name}`);
+  expect([empty.status, await empty.text()]).toEqual([202, ""]);
+  await untilUsed(`empty-${name}`, { prompt: ESTIMATE, completion: 0 });
+});
+
 test.each(["\n", "\r\n", "\r"])(
   "a stream byte by byte, with lines that end in %j, is whole but for the usage that nobody asked for",
   async (lineEnd) => {
@@ -187,6 +210,13 @@ test.each([
   answer = (response) => response.writeHead(200, EVENTS).end(word.repeat(4) + last + DONE);
   await (await post(name)).text();
   await untilUsed(name, { prompt: ESTIMATE, completion: 8 });
+});
+
+test("a stream that ends within the number of its usage is charged by its bytes, not by the first digit", async () => {
+  const cut = usageEvent.slice(0, usageEvent.indexOf("77") + 1);
+  answer = (response) => response.writeHead(200, EVENTS).end(word.repeat(4) + cut);
+  await (await post("cut-number")).text();
+  await untilUsed("cut-number", { prompt: 11, completion: Math.ceil((4 * 8 + cut.length - "data: ".length) / 4) });
 });
 
 test("usage that the model wrote itself, in its text, is text", async () => {

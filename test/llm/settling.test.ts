@@ -289,6 +289,15 @@ test("a vendor that cannot be reached, or hangs up without an answer, costs the 
   await untilUsed(service, "absent", { requests: 1, prompt: 0, completion: 0, money: 0, streams: 0 });
 });
 
+test("a vendor that is silent for --upstream-timeout is 504 in its own shape, and costs the prompt, as if the client had left", async () => {
+  const { service } = await startStage("memory", { "upstream-timeout": "200ms" });
+  const answer = await post(service, "silent", { model: "fake-1", messages, wait: true });
+  const { error } = (await answer.json()) as Json;
+  expect([answer.status, error.code]).toEqual([504, "upstream_silent"]);
+  await untilUsed(service, "silent", { requests: 1, prompt: 7, completion: 0, money: 7 });
+  await service.close();
+});
+
 test("under overrun: stop a stream is ended where the limit has no room for it", async () => {
   const stopping: Rule = {
     ...counted("completion", "completion_tokens", { default: 10, overrun: "stop" }),

@@ -60,7 +60,7 @@ async function watch(hook: { url: string }, ids: readonly string[] = ["ops"], mo
       report: () => ({ instance: "one", atMs: clock.nowMs, store: "up", rulesLoaded: true }) as never,
       readAll: async () => [],
     },
-    storeHealth: { sinceMs: undefined, error: undefined },
+    storeHealth: { sinceMs: undefined, failingSinceMs: undefined, error: undefined },
     nodes: async () => world.nodes,
     topKeys: async () => ({ maxError: 0, keys: [] }),
     tagsOf: (rule) => (rule === "login" ? ["payments"] : []),

@@ -109,6 +109,9 @@ function instance(
       get sinceMs() {
         return world.state.storeDegradedSinceMs;
       },
+      get failingSinceMs() {
+        return world.state.storeDegradedSinceMs;
+      },
       get error() {
         return world.state.storeError;
       },

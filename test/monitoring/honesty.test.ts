@@ -106,7 +106,7 @@ describe("time", () => {
     vi.useFakeTimers({ toFake: ["Date"], now: noon + 30_500 });
     const history = await historyOf([{ from: 0, to: 10 }]);
     const own = await historyOf([{ from: 0, to: 30, allowed: 12 }]);
-    const outage = () => ({ sinceMs: noon + 10_000, cause: "Redis is out of memory and refuses writes" });
+    const outage = () => ({ sinceMs: noon + 10_000, cause: "Redis is out of memory", partial: false });
     const view = await readLive(sourcesOf(history, { own, outage }));
     expect(view).toMatchObject({
       scope: "instance",

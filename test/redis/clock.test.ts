@@ -1,6 +1,6 @@
 /** A server whose clock steps, for real: a Redis under libfaketime. */
 import { Redis } from "ioredis";
-import { createLimiter, type Limiter, type Rule } from "sluice";
+import { createLimiter, type Limiter, memoryStore, type Rule } from "sluice";
 import { redisStore } from "sluice/redis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { whyMissing } from "../../scripts/system-components.mjs";
@@ -140,6 +140,23 @@ describe.skipIf(whyMissing("redis", "faketime"))("a server clock that steps", ()
     expect(decision.degraded).toBeUndefined();
     expect(decision.retryAfterMs).toBeLessThanOrEqual(86_400_000);
     await other.close();
+  });
+
+  test("a region whose clock goes back goes on to fetch from the global store", async () => {
+    const rule: Rule = { id: "all", key: ["user"], algorithm: "rolling-window", limit: 1_000, window: "1h" };
+    const store = redisStore(redis.url, { deadlineMs: 60_000 });
+    const rules = [{ ...rule, scope: "global" as const, onStoreFailure: "deny" as const }];
+    const regional = createLimiter({ store, globalStore: memoryStore(), region: "eu", rules });
+    const use = async (count: number): Promise<void> => {
+      for (let i = 0; i < count; i++) expect(await regional.check({ user: "eve" })).toMatchObject({ allowed: true });
+    };
+    await redis.stepClock!(0);
+    await use(100);
+    // So far that a rate measured over it would not be finite, nor any after it.
+    await redis.stepClock!(-12 * 3_600);
+    await use(600);
+    expect(regional.regionStats()).toMatchObject({ failedFetches: 0, cutOffRequests: 0 });
+    await regional.close();
   });
 
   test("a caller's clock is not asked: a calendar window follows the server's", async () => {

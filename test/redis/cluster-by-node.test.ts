@@ -46,6 +46,8 @@ describe.skipIf(whyMissing("redis"))("a cluster's batches by node", () => {
   let users: Map<RedisServer, string[]>;
   let friends: Map<RedisServer, string[]>;
   const open: Limiter[] = [];
+  /** Why something was decided without the store: a failed test shows it. */
+  const outages: string[] = [];
 
   beforeAll(async () => {
     cluster = await startCluster();
@@ -54,6 +56,7 @@ describe.skipIf(whyMissing("redis"))("a cluster's batches by node", () => {
   });
   beforeEach(async () => {
     await cluster.onLeaders("FLUSHALL");
+    outages.length = 0;
   });
   afterAll(async () => {
     for (const limiter of open) await limiter.close();
@@ -63,6 +66,9 @@ describe.skipIf(whyMissing("redis"))("a cluster's batches by node", () => {
   async function limiterOf(rules: readonly Rule[], store: string | Cluster = cluster.url): Promise<Limiter> {
     const limiter = createLimiter({ store: redisStore(store, OPTIONS), rules });
     open.push(limiter);
+    limiter.on("degraded", (cause) => {
+      outages.push(String(cause));
+    });
     await until("the store answers", () => limiter.ready());
     return limiter;
   }
@@ -74,7 +80,7 @@ describe.skipIf(whyMissing("redis"))("a cluster's batches by node", () => {
       const asked = [...who, ...who];
       const decisions = await Promise.all(asked.map((user) => limiter.check({ user })));
       decisions.forEach(({ allowed, degraded }, i) => {
-        expect(degraded).toBeUndefined();
+        expect({ degraded, outages }).toEqual({ degraded: undefined, outages: [] });
         if (allowed) admitted.set(asked[i]!, (admitted.get(asked[i]!) ?? 0) + 1);
       });
     }
@@ -92,6 +98,40 @@ describe.skipIf(whyMissing("redis"))("a cluster's batches by node", () => {
       expect(await ask(limiter, everybody(), 4)).toEqual(exactly(everybody(), 5));
     },
   );
+
+  test("a slot that nobody serves is one outage, told once and by its cause, while the other slots are decided", async () => {
+    const limiter = createLimiter({
+      store: redisStore(cluster.url, { ...OPTIONS, deadlineMs: 500 }),
+      rules: [perUser],
+    });
+    open.push(limiter);
+    await until("the store answers", () => limiter.ready());
+    const events: string[] = [];
+    limiter.on("degraded", (cause) => events.push(String(cause)));
+    limiter.on("recovered", () => events.push("recovered"));
+    const [leader] = cluster.leaders as [RedisServer];
+    const [unserved, ...others] = users.get(leader)! as [string, ...string[]];
+    const slot = String(slotOfUser(unserved));
+    await cluster.onLeaders("CLUSTER", "DELSLOTS", slot);
+    try {
+      const isDegraded = async (user: string) => (await limiter.check({ user }, { cost: 0 })).degraded !== undefined;
+      await until("the slot is not served", () => isDegraded(unserved));
+      const found = { unserved: 0, others: 0 };
+      for (let i = 0; i < 30; i++) {
+        if (await isDegraded(unserved)) found.unserved++;
+        if (await isDegraded(others[i % others.length]!)) found.others++;
+      }
+      expect(found).toEqual({ unserved: 30, others: 0 });
+      await expect.poll(() => events, { timeout: 5_000 }).toEqual([expect.stringMatching(/Hash slot not served/)]);
+    } finally {
+      await leader.cli("CLUSTER", "ADDSLOTS", slot);
+      await until("every slot is served", async () =>
+        (await Promise.all(cluster.leaders.map((one) => one.cli("CLUSTER", "INFO")))).every((info) =>
+          info.includes("cluster_slots_ok:16384"),
+        ),
+      );
+    }
+  });
 
   test("rules whose slots are on one node are decided in one script: atomic, and a refusal charges nothing", async () => {
     const limiter = await limiterOf([perUser, perFriend]);
@@ -178,8 +218,7 @@ describe.skipIf(whyMissing("redis"))("a cluster's batches by node", () => {
       const said = "ERR Error compiling script (new function): user_script:1: unexpected symbol near '#'";
       return Promise.reject(new Error(said));
     }) as typeof client.call;
-    const limiter = createLimiter({ store: redisStore(client, OPTIONS), rules: [perUser, perFriend] });
-    open.push(limiter);
+    const limiter = await limiterOf([perUser, perFriend], client);
     await cluster.onLeaders("SCRIPT", "FLUSH");
     expect(await ask(limiter, everybody(), 4)).toEqual(exactly(everybody(), 5));
     const asked = refused;

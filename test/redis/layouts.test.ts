@@ -61,6 +61,18 @@ const counters: readonly { rule: Rule; stored: string | readonly string[]; means
       "000000c0037f074200b0098d2a1e7a42000000c0037ff741e8030000000000c0037ff74100000000000000000010098d2a1e7a42000000d0429f1142000000c0037ff741",
     means: { missing: 2, lastMs: atMs },
   },
+  // Refilled by another amount than 1: without and with what was given back.
+  {
+    rule: { id: "b", algorithm: "token-bucket", ...year },
+    stored: "000000c0037f074200b0098d2a1e7a42000000c0037ff741e803000007000000",
+    means: { missing: 2, lastMs: atMs },
+  },
+  {
+    rule: { id: "b", algorithm: "token-bucket", ...year },
+    stored:
+      "000000c0037f074200b0098d2a1e7a42000000c0037ff741e8030000000000c0037ff741000000000000000000000000000000000000000000001c4000000000000000000010098d2a1e7a42000000d0429f1142000000c0037ff741",
+    means: { missing: 2, lastMs: atMs },
+  },
 ];
 
 const receipt = (entryId: string): string =>
@@ -203,6 +215,36 @@ describe.skipIf(whyMissing("redis"))("layouts in Redis", () => {
     expect(header).toMatch(/^3 /);
     expect(numbers).toMatch(/^\d{13} 3 3 \d+ \d+$/);
     expect(Math.round(Number(numbers!.split(" ")[4]) / unit)).toBe(2);
+  });
+
+  /** Seven a year: their unit is the whole year, so the amount of a refill is 7. */
+  const seven: Rule = { id: "b", algorithm: "token-bucket", key: [], limit: 7, window: "365d" };
+
+  test("a bucket is written with the amount of its refill, unless that is 1", async () => {
+    const bytesOf = async (rule: Rule): Promise<number> => {
+      await redis.cli("FLUSHALL");
+      const limiter = createLimiter({ store: redisStore(redis.url, { deadlineMs: 5_000 }), rules: [rule] });
+      await limiter.check({}, { cost: 2 });
+      const plain = Number(await redis.cli("STRLEN", "sluice:1:{*}:b:b"));
+      await limiter.check({});
+      await limiter.close();
+      expect(Number(await redis.cli("STRLEN", "sluice:1:{*}:b:b"))).toBe(plain);
+      return plain;
+    };
+    expect([await bytesOf(bucket), await bytesOf(seven)]).toEqual([28, 32]);
+  });
+
+  test("a bucket that an older instance wrote, without that amount, gives nothing back, and counts what it counted", async () => {
+    const limiter = limiterOf([seven]);
+    const first = await limiter.check({}, { cost: 2 });
+    const cut = "redis.call('SET', KEYS[1], string.sub(redis.call('GET', KEYS[1]), 1, 28), 'KEEPTTL')";
+    await redis.cli("EVAL", cut, "1", "sluice:1:{*}:b:b");
+    await limiter.refund(first);
+    expect((await limiter.peek({}, { cost: 0 })).remaining).toBe(5);
+    // What is charged from now on can be refunded.
+    const second = await limiter.check({}, { cost: 3 });
+    await limiter.refund(second);
+    expect((await limiter.peek({}, { cost: 0 })).remaining).toBe(5);
   });
 
   test.each([

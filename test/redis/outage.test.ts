@@ -222,6 +222,22 @@ test("a process that was held up waits for the reply that is on its way", async 
   await redis.stop();
 });
 
+test("a healthy Redis is ready, though the process was held up or the connection took longer than the deadline", async () => {
+  const redis = await startRedis();
+  const proxy = await startTcpFaultProxy({ upstreamPort: redis.port });
+  const busy = limiterAt(proxy.url, { deadlineMs: 50 });
+  const looked = busy.ready();
+  await Promise.resolve();
+  blockEventLoop(200);
+  expect(await looked).toBe(true);
+  // Each round trip is in time, and the handshake is several.
+  proxy.latencyMs = 60;
+  expect(await limiterAt(proxy.url, { deadlineMs: 100 }).ready()).toBe(true);
+  for (const limiter of limiters.splice(0)) await limiter.close();
+  await proxy.stop();
+  await redis.stop();
+});
+
 test("a process that was held up answers by policy all the same where Redis is silent", async () => {
   const redis = await startRedis();
   const limiter = limiterAt(redis.url, { deadlineMs: 50 });

@@ -79,20 +79,48 @@ describe.skipIf(whyMissing("redis"))("a reset on Redis", () => {
     },
   );
 
-  test("sorted-set: nor from the debt of the other's charge", async () => {
-    const left: number[] = [];
-    for (let i = 0; left.length < 5; i++) {
-      expect(i).toBeLessThan(20_000);
-      const request = { only: "sorted-set", user: `debtor-${i}` };
-      const [before, , after] = await Promise.all([
-        limiter.charge(request, { cost: 9 }),
-        turns(1).then(() => limiter.reset("sorted-set", request)),
-        turns(2).then(() => limiter.charge(request, { cost: 9 })),
-      ]);
-      if (atMsOf(before) !== atMsOf(after) || after.debt !== 6) continue;
-      await limiter.refund(before);
-      left.push((await limiter.peek(request, { cost: 0 })).debt!);
-    }
-    expect(left).toEqual(left.map(() => 6));
-  });
+  test.each(rules)(
+    "$id: nor where the counter was charged and given back whole in between, still in that millisecond",
+    async ({ id }) => {
+      const cost = 2;
+      const left: number[] = [];
+      for (let i = 0; left.length < 5; i++) {
+        expect(i).toBeLessThan(20_000);
+        const request = { only: id, user: `between-${i}` };
+        const [before, , , isGiven, after] = await Promise.all([
+          limiter.check(request, { cost }),
+          turns(1).then(() => limiter.reset(id, request)),
+          turns(2).then(() => limiter.check(request, { cost })),
+          turns(3).then(() => limiter.giveBack(request, { cost })),
+          turns(4).then(() => limiter.check(request, { cost })),
+        ]);
+        if (!isGiven || !after.allowed || atMsOf(before) !== atMsOf(after)) continue;
+        await limiter.refund(before);
+        left.push((await limiter.peek(request, { cost: 0 })).remaining!);
+      }
+      expect(left).toEqual(left.map(() => 1));
+    },
+  );
+
+  test.each([false, true])(
+    "sorted-set: nor from the debt of the other's charge; given back in between: %s",
+    async (isGivenBack) => {
+      const left: number[] = [];
+      for (let i = 0; left.length < 5; i++) {
+        expect(i).toBeLessThan(20_000);
+        const request = { only: "sorted-set", user: `debtor-${isGivenBack}-${i}` };
+        const [before, , , , after] = await Promise.all([
+          limiter.charge(request, { cost: 9 }),
+          turns(1).then(() => limiter.reset("sorted-set", request)),
+          turns(2).then(async () => isGivenBack && limiter.check(request, { cost: 2 })),
+          turns(3).then(async () => isGivenBack && limiter.giveBack(request, { cost: 2 })),
+          turns(4).then(() => limiter.charge(request, { cost: 9 })),
+        ]);
+        if (atMsOf(before) !== atMsOf(after) || after.debt !== 6) continue;
+        await limiter.refund(before);
+        left.push((await limiter.peek(request, { cost: 0 })).debt!);
+      }
+      expect(left).toEqual(left.map(() => 6));
+    },
+  );
 });

@@ -1,9 +1,12 @@
 /** What strangers get of a running service: failed authentication and its traces, names that are not ours, streams, pages, readiness. */
 import { request as httpRequest } from "node:http";
+import { gzipSync } from "node:zlib";
 import { Client, credentials, Metadata } from "@grpc/grpc-js";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { flags, frameTypes } from "../../packages/server/src/grpc/http2/protocol.js";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { startPostgres } from "../harness/postgres.js";
+import { frame, headOf, messageOf, RawPeer } from "./http2-peer.js";
 import { type Json, postJson, type RunningService, startTestService } from "./running-service.js";
 
 const ADMIN = "the-admin-token-of-this-test";
@@ -92,6 +95,43 @@ describe("failed authentication", () => {
     expect(await grpcStatus(guarded.grpc, API)).toBe(INVALID_ARGUMENT);
   });
 
+  test("is no faster in parallel: few answers are held, the other connections end, and the right token passes", async () => {
+    await using guarded = await startTestService({ settings: { "api-token": API } });
+    const leaving = new AbortController();
+    let cut = 0;
+    const guesses = Array.from({ length: 300 }, (_, i) =>
+      fetch(`${guarded.http}/admin/v1/rules`, { headers: bearer(`guess-${i}`), signal: leaving.signal }).catch(() => {
+        if (!leaving.signal.aborted) cut++;
+      }),
+    );
+    await vi.waitFor(() => expect(cut).toBeGreaterThanOrEqual(150), { timeout: 30_000 });
+    // Of one door and of the others: they count together.
+    expect(await grpcStatus(guarded.grpc, "another-guess")).toBe(UNAVAILABLE);
+    expect((await postJson(`${guarded.http}/v1/check`, { attributes: {} }, bearer(API))).status).toBe(200);
+    expect(await grpcStatus(guarded.grpc, API)).toBe(INVALID_ARGUMENT);
+    leaving.abort();
+    await Promise.all(guesses);
+  });
+
+  test("is asked for before a message over gRPC is inflated", async () => {
+    await using guarded = await startTestService({ settings: { "api-token": API } });
+    const peer = await RawPeer.connect(Number(guarded.grpc.split(":")[1]));
+    const bomb = messageOf(gzipSync(Buffer.alloc(2 ** 21)), 1);
+    const statuses: (number | undefined)[] = [];
+    for (const [i, token] of ["a-guess", API].entries()) {
+      const id = 2 * i + 1;
+      const head = headOf(SHOULD_RATE_LIMIT, { "grpc-encoding": "gzip", authorization: `Bearer ${token}` });
+      peer.send(
+        frame(frameTypes.headers, flags.endHeaders, id, head),
+        frame(frameTypes.data, flags.endStream, id, bomb),
+      );
+      await peer.until(() => peer.answered.includes(id));
+      statuses.push(peer.statusOf(id));
+    }
+    expect(statuses).toEqual([UNAUTHENTICATED, RESOURCE_EXHAUSTED]);
+    peer.destroy();
+  });
+
   test("a token in the query, in another header or in another scheme is none", async () => {
     for (const path of [`/admin/v1/rules?token=${ADMIN}`, `/admin/v1/rules?access_token=${ADMIN}`]) {
       expect((await ask(path)).status).toBe(401);
@@ -111,7 +151,10 @@ describe("failed authentication", () => {
 });
 
 const UNAUTHENTICATED = 16;
+const UNAVAILABLE = 14;
 const INVALID_ARGUMENT = 3;
+const RESOURCE_EXHAUSTED = 8;
+const SHOULD_RATE_LIMIT = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 /** The status of an empty call: 3 (invalid argument) where the token was right. */
 function grpcStatus(address: string, token: string): Promise<number> {
   const client = new Client(address, credentials.createInsecure());
@@ -119,8 +162,7 @@ function grpcStatus(address: string, token: string): Promise<number> {
   metadata.set("authorization", `Bearer ${token}`);
   const bytes = (value: Buffer): Buffer => value;
   return new Promise((resolve) => {
-    const path = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
-    client.makeUnaryRequest(path, bytes, bytes, Buffer.alloc(0), metadata, (error) => {
+    client.makeUnaryRequest(SHOULD_RATE_LIMIT, bytes, bytes, Buffer.alloc(0), metadata, (error) => {
       client.close();
       resolve(error?.code ?? 0);
     });

@@ -56,6 +56,17 @@ test("charge is never refused, and shows how far a counter is past its limit", a
   expect((await sluice("check", "user=8")).status).toBe(3);
 });
 
+test("charge notes the rules that take their cost from an attribute instead of --cost", async () => {
+  const elsewhere = await sluice("charge", "org=noted", "--cost", "70");
+  expect([elsewhere.status, elsewhere.stderr]).toEqual([
+    0,
+    "note: bytes counts bytes, not --cost, and charged 1: pass bytes=70\n",
+  ]);
+  expect(elsewhere.stdout).toMatch(/bytes {2}enforce {2}allowed {2}99 /);
+  const meant = await sluice("charge", "org=noted", "bytes=70", "--cost", "70");
+  expect([meant.stderr, meant.stdout]).toEqual(["", expect.stringMatching(/bytes {2}enforce {2}allowed {2}29 /)]);
+});
+
 test("a reservation is settled, extended and cancelled by its id, and each says what it did", async () => {
   const reserve = async (): Promise<string> =>
     JSON.parse((await sluice("check", "org=acme", "--json")).stdout).reservation.id as string;
@@ -78,6 +89,24 @@ test("explain tells why each rule applies or not", async () => {
   await sluice("check", "user=9", "--cost", "2");
   const used = (await sluice("explain", "user=9")).stdout;
   expect(used).toMatch(/2 counted, the last at 20\d\d-\S+Z +20\d\d-\S+Z/);
+});
+
+test("explain tells what a request would hold, and how much debt there is to be paid first", async () => {
+  await sluice("charge", "org=debtor", "bytes=130");
+  const { stdout } = await sluice("explain", "org=debtor");
+  expect(stdout).toMatch(/\nbytes would hold 50 requests \(too little is known yet\); this instance: \d+ held, /);
+  expect(stdout).toMatch(/bytes {2}enforce {2}refused: limit {2}-30 /);
+  expect(JSON.parse((await sluice("explain", "org=debtor", "--json")).stdout)).toMatchObject({
+    allowed: false,
+    debt: 30,
+    rules: expect.arrayContaining([
+      expect.objectContaining({
+        rule: "bytes",
+        costAttribute: "bytes",
+        estimate: expect.objectContaining({ holds: 50 }),
+      }),
+    ]),
+  });
 });
 
 test("release frees a lease", async () => {
@@ -137,7 +166,7 @@ test("a service that is not there fails with 1 and a hint", async () => {
   }
   // A port that fetch itself refuses to speak to.
   const barred = await runSluice(["check", "user=1", "--server", "http://127.0.0.1:9"]);
-  expect(barred.stderr).toContain("http://127.0.0.1:9 did not answer: bad port.");
+  expect(barred.stderr).toContain("http://127.0.0.1:9 was not asked: browsers and fetch never call this port");
 });
 
 test("without an admin token, commands that need one say where they look for it", async () => {
@@ -154,6 +183,16 @@ test("without an admin token, commands that need one say where they look for it"
 test("a folder instead of a rule file is told as such", async () => {
   const { status, stderr } = await runSluice(["rules", "lint", "."], { cwd: service.folder });
   expect([status, stderr]).toEqual([2, ".: is a folder; name its files, such as rules/*.yaml\n"]);
+});
+
+test("the list of commands is grouped, and its descriptions stand in one column of a terminal of 80", async () => {
+  const { stdout } = await runSluice(["--help"]);
+  for (const heading of ["Run the service:", "Decide:", "Rules and keys:", "Operate:", "Choose limits:", "More:"])
+    expect(stdout).toContain(`\n${heading}\n  `);
+  expect(stdout).not.toContain("Commands:");
+  const [, term] = /^( {2}serve +)serve HTTP/m.exec(stdout)!;
+  expect(term!.length).toBeLessThan(24);
+  expect(stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);
 });
 
 test("help and version are 0", async () => {

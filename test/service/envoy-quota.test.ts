@@ -132,6 +132,16 @@ test("a first report without a domain ends the stream with its mistake", async (
   });
 });
 
+test("a domain is bounded: a stream keeps its own for as long as it lives", async () => {
+  await using service = await startTestService({ rules: [rule] });
+  const stream = connect(service.grpc).open();
+  stream.report([{ tenant: "acme" }], {}, "x".repeat(1_025));
+  expect(await stream.ended).toMatchObject({
+    code: status.INVALID_ARGUMENT,
+    details: "domain: expected at most 1024 bytes, got 1025 bytes",
+  });
+});
+
 test("bytes that are no report, another domain and a bucket without an id end the stream, and only that", async () => {
   await using service = await startTestService({ rules: [rule] });
   const client = connect(service.grpc);

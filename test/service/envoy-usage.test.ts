@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { type RedisServer, startRedis } from "../harness/redis-server.js";
 import { connectEnvoy, descriptor, type EnvoyClient } from "./envoy-client.js";
-import { type RunningService, startTestService } from "./running-service.js";
+import { postJson, type RunningService, startTestService } from "./running-service.js";
 
 const OK = 1;
 const OVER_LIMIT = 2;
@@ -87,4 +87,29 @@ describe.each(stores)("with the %s store", (kind, missing) => {
       expect(await hitsOf("rolling", [0, 301, 0], used)).toEqual([OK, OVER_LIMIT, OVER_LIMIT]);
     });
   });
+});
+
+test("a rule with an estimate charges it, for nobody settles; or what a descriptor has under the cost's name", async () => {
+  await using service = await startTestService({
+    rules: [
+      {
+        id: "tokens",
+        key: ["org"],
+        algorithm: "fixed-window",
+        limit: 1_000,
+        window: "1d",
+        cost: { attribute: "tokens" },
+        estimate: { default: 200 },
+      },
+    ],
+  });
+  const envoy = connectEnvoy(service.grpc);
+  const left = async () =>
+    (await postJson(`${service.http}/v1/peek`, { attributes: { org: "acme" }, cost: 0 })).body.remaining;
+  const ask = (entries: Record<string, string>) =>
+    envoy.shouldRateLimit({ domain: "ai", descriptors: [descriptor(entries)] });
+  expect([(await ask({ org: "acme" })).overallCode, await left()]).toEqual([OK, 800]);
+  expect([(await ask({ org: "acme", tokens: "40" })).overallCode, await left()]).toEqual([OK, 760]);
+  expect([(await ask({ org: "acme", tokens: "761" })).overallCode, await left()]).toEqual([OVER_LIMIT, 760]);
+  envoy.close();
 });

@@ -129,6 +129,17 @@ describe("settings", () => {
     await service.end();
   });
 
+  test.each(["192.0.2.1", "http://127.0.0.1", "[::1]"])(
+    "the host %s, where nothing can listen, is a wrong setting",
+    async (host) => {
+      const { status, stderr } = await runSluice(["serve", "--host", host, "--port", "0", "--grpc-port", "0"], {
+        cwd: makeTempFolder("host"),
+      });
+      expect(stderr).toContain(`host: expected an address of this machine, or a name of one, got "${host}" (E`);
+      expect(status).toBe(2);
+    },
+  );
+
   test("a start beyond loopback without a token warns loudly", async () => {
     const service = await startServiceProcess({ settings: { host: "0.0.0.0" } });
     expect(service.output()).toContain("THE DATA PLANE IS OPEN");
@@ -174,6 +185,6 @@ describe.skipIf(whyMissing("redis"))("workers", () => {
     } finally {
       process.kill(worker, "SIGCONT");
     }
-    expect(await service.end()).toBe(0);
+    expect(await service.end(), service.output()).toBe(0);
   });
 });

@@ -18,6 +18,28 @@ import { type RunningService, startTestService } from "./running-service.js";
 
 const rules: Rule[] = [
   { id: "probe", match: { path: "/probe" }, key: [], algorithm: "fixed-window", limit: 10_000, window: "1d" },
+  // Its second turn is an hour away: whoever waits for it waits longer than any gateway.
+  {
+    id: "paced",
+    match: { path: "/paced" },
+    key: [],
+    algorithm: "gcra",
+    limit: 1,
+    window: "1h",
+    burst: 1,
+    maxWait: "1h",
+  },
+  ...Array.from(
+    { length: 400 },
+    (_, i): Rule => ({
+      id: `many-${i}-${"x".repeat(50)}`,
+      match: { path: "/many" },
+      key: [],
+      algorithm: "fixed-window",
+      limit: 1,
+      window: "1d",
+    }),
+  ),
   { id: "by-address", match: { path: "/v1/**" }, key: ["ip"], algorithm: "fixed-window", limit: 1, window: "1d" },
 ];
 const attributes = readFileSync(join(examples, "attributes", "attributes.yaml"), "utf8");
@@ -198,6 +220,25 @@ describe.each(gateways)("%s", (gateway) => {
       await attack(port, hostileRequests);
     }, 120_000);
 
+    test("a turn that is further away than the gateway waits is refused, and reaches nothing uncounted", async () => {
+      seen.length = 0;
+      const statuses = [(await ask(port, "/paced")).status];
+      // Caddy and Traefik wait as long as Sluice does, and pass nothing meanwhile: their clients give up first.
+      const patient = gateway === "caddy" || gateway === "traefik";
+      if (!patient) for (let i = 0; i < 5; i++) statuses.push((await ask(port, "/paced")).status);
+      else await Promise.all(Array.from({ length: 5 }, () => rawRequest(port, requestText({ target: "/paced" }), 300)));
+      expect(statuses).toEqual(patient ? [200] : [200, 429, 429, 429, 429, 429]);
+      expect(seen).toEqual(["/paced"]);
+    });
+
+    test("four hundred rules that apply make no answer that is too big for it", async () => {
+      seen.length = 0;
+      const passed = await ask(port, "/many");
+      expect(passed.status).toBe(200);
+      for (let i = 0; i < 3; i++) expect((await ask(port, "/many")).status).toBe(429);
+      expect(seen).toEqual(["/many"]);
+    });
+
     test("while Sluice is away it does what its example says, and judges again once it is back", async () => {
       await service.close();
       seen.length = 0;
@@ -214,6 +255,40 @@ describe.each(gateways)("%s", (gateway) => {
       await useUp(port);
     });
   });
+});
+
+/** Takes connections and is healthy, but answers as the path that it is asked about says. */
+async function brokenSluice(): Promise<Server> {
+  const server = createServer((request, response) => {
+    const asked = String(request.headers["x-forwarded-uri"]);
+    if (request.url === "/healthz") response.end("ok");
+    else if (asked.endsWith("/gone")) response.destroy();
+    else if (asked.endsWith("/huge")) response.writeHead(200, { "RateLimit-Policy": "x".repeat(60_000) }).end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return server;
+}
+
+describe.each(["nginx", "haproxy"] as const)("%s", (gateway) => {
+  test.skipIf(whyMissing(gateway))(
+    "a Sluice that is reached, and does not answer in time or at all, does not open it",
+    async () => {
+      const sluice = await brokenSluice();
+      const port = await freePort();
+      const sluicePort = (sluice.address() as AddressInfo).port;
+      const server = await startGateway(gateway, { port, app: appPort, sluice: sluicePort }, "200ms");
+      seen.length = 0;
+      try {
+        const answers = await Promise.all(["silent", "gone", "huge"].map((way) => ask(port, `/${way}`)));
+        expect(answers.map(({ status }) => status)).toEqual([503, 503, 503]);
+        expect(seen).toEqual([]);
+      } finally {
+        await server.stop();
+        sluice.closeAllConnections();
+        sluice.close();
+      }
+    },
+  );
 });
 
 describe("the proxy under attack", () => {

@@ -203,6 +203,20 @@ test("a peek charges nothing", async () => {
     expect((await postJson(`${service.http}/v1/peek`, { attributes })).body.remaining).toBe(3);
 });
 
+test("a refund needs the id and nothing else: with it anybody may give back, and a guess that misses changes nothing", async () => {
+  const attributes = { user: "guessed", path: "/v1/x" };
+  await check({ attributes, id: "order-1042" });
+  const refund = async (id: string) => (await postJson(`${service.http}/v1/refund`, { id })).body;
+  for (const id of ["order-1041", "order-1043", "order-1042 ", "ORDER-1042"]) {
+    expect(await refund(id)).toEqual({ refunded: false });
+  }
+  const remaining = async () => (await postJson(`${service.http}/v1/peek`, { attributes })).body.remaining;
+  expect(await remaining()).toBe(2);
+  // The id is the capability: the docs ask for one that cannot be guessed.
+  expect(await refund("order-1042")).toEqual({ refunded: true });
+  expect(await remaining()).toBe(3);
+});
+
 test("an explanation says which rules were considered, why, what is stored, and when it passes", async () => {
   const { body } = await postJson(`${service.http}/v1/explain`, { attributes: { user: "a", path: "/v1/orders" } });
   const byRule = Object.fromEntries(body.rules.map((rule: { rule: string }) => [rule.rule, rule]));

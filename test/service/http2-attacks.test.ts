@@ -1,31 +1,24 @@
 /** What a hostile HTTP/2 peer can do to the gRPC port: each known attack, against the real transport, with a bound on what it gets. */
-import { afterEach, expect, test } from "vitest";
+import { gzipSync } from "node:zlib";
+import { expect, test } from "vitest";
 import { errorCodes, flags, frameTypes } from "../../packages/server/src/grpc/http2/protocol.js";
+import { grpcCodes } from "../../packages/server/src/grpc/statuses.js";
 import {
   frame,
   HEAD,
+  headOf,
   isServing,
   literal,
   MESSAGE,
+  messageOf,
   number,
   RawPeer,
-  type Started,
-  startTransport,
+  transportOfTest,
   wholeCall,
 } from "./http2-peer.js";
 
 const { endHeaders, endStream } = flags;
-let service: Started | undefined;
-
-afterEach(async () => {
-  await service?.stop();
-  service = undefined;
-});
-
-async function start(options?: Parameters<typeof startTransport>[0]): Promise<Started> {
-  service = await startTransport(options);
-  return service;
-}
+const start = transportOfTest();
 
 function held(): { gate: () => Promise<void>; open: () => void } {
   let open = (): void => undefined;
@@ -93,6 +86,60 @@ test.each<[string, () => Buffer]>([
   expect(await isServing(port)).toBe(true);
 });
 
+test.each<[string, () => Buffer, (() => Buffer[])?]>([
+  ["acknowledged pings", () => frame(frameTypes.ping, flags.ack, 0, Buffer.alloc(8))],
+  ["acknowledged settings", () => frame(frameTypes.settings, flags.ack, 0)],
+  ["goodbyes", () => frame(frameTypes.goaway, 0, 0, Buffer.alloc(8))],
+  ["frames of an unknown type", () => frame(0xbb, 0, 0)],
+  ["priorities", () => frame(frameTypes.priority, 0, 5, Buffer.alloc(5))],
+  ["windows opened byte by byte", () => frame(frameTypes.windowUpdate, 0, 0, number(1))],
+  ["a call's windows opened byte by byte", () => frame(frameTypes.windowUpdate, 0, 1, number(1)), openCall],
+  [
+    "windows of a call that has ended",
+    () => frame(frameTypes.windowUpdate, 0, 1, number(16_384)),
+    () => [wholeCall(1)],
+  ],
+  ["empty DATA", () => frame(frameTypes.data, 0, 1), openCall],
+  ["DATA that is padding", () => frame(frameTypes.data, flags.padded, 1, Buffer.of(0)), openCall],
+  ["DATA of a call that we reset", () => frame(frameTypes.data, 0, 1, MESSAGE), resetCall],
+  ["trailers of a call that we reset", () => frame(frameTypes.headers, endHeaders | endStream, 1), resetCall],
+])("a flood of %s ends the connection", async (_what, one, before = () => []) => {
+  const { port, mistakes } = await start();
+  const peer = await RawPeer.connect(port);
+  peer.send(...before());
+  const batch = Buffer.concat(Array.from({ length: 100 }, one));
+  for (let i = 0; i < 200 && !peer.isClosed; i++) {
+    peer.send(batch);
+    await new Promise(setImmediate);
+  }
+  await peer.closed();
+  expect([peer.goaway, mistakes]).toEqual(["enhanceYourCalm", ["a flood of frames"]]);
+});
+
+function openCall(): Buffer[] {
+  return [frame(frameTypes.headers, endHeaders, 1, HEAD)];
+}
+
+/** It is answered before it is whole. */
+function resetCall(): Buffer[] {
+  return [frame(frameTypes.headers, endHeaders, 1, headOf("/nothing"))];
+}
+
+test("a client that acknowledges every answer's bytes, and pings with each call, is served on", async () => {
+  const { port, calls } = await start();
+  const peer = await RawPeer.connect(port);
+  for (let i = 0; i < 5_000; i++) {
+    const id = 2 * i + 1;
+    const windows = [0, id].map((one) => frame(frameTypes.windowUpdate, 0, one, number(7)));
+    peer.send(wholeCall(id), ...windows, frame(frameTypes.ping, 0, 0, Buffer.alloc(8)));
+    if (i % 500 === 0) await new Promise(setImmediate);
+  }
+  peer.send(wholeCall(10_001));
+  await peer.until(() => peer.answered.includes(10_001));
+  expect([calls.length, peer.goaway]).toEqual([5_001, undefined]);
+  peer.destroy();
+});
+
 test.each([
   ["empty", Buffer.alloc(0)],
   ["large", Buffer.alloc(16_384)],
@@ -145,6 +192,31 @@ test("large answers that no window takes end the connection at 8 MiB", async () 
   for (let i = 0; i < 200; i++) peer.send(wholeCall(2 * i + 1));
   await peer.closed();
   expect(peer.goaway).toBe("enhanceYourCalm");
+});
+
+test("an answer that no window takes in time ends its call alone; those of a busy connection that are taken late are sent", async () => {
+  const { port, mistakes } = await start({ answerBytes: 100, takeWithinMs: 1_500 });
+  const peer = await RawPeer.connect(port, { settings: Buffer.concat([Buffer.of(0, 4), number(0)]) });
+  const widening = (id: number, bytes: number) => frame(frameTypes.windowUpdate, 0, id, number(bytes));
+  peer.send(wholeCall(1));
+  let id = 3;
+  peer.send(wholeCall(id));
+  for (; peer.of(frameTypes.rstStream).length === 0; id += 2) {
+    // At every moment some answer of the connection waits.
+    peer.send(wholeCall(id + 2));
+    await peer.until(() => peer.of(frameTypes.headers, id + 2).length === 1);
+    // A byte at a time does not take the answer.
+    peer.send(frame(frameTypes.ping, 0, 0, Buffer.alloc(8)), widening(1, 1), widening(id, 1_000));
+    await peer.until(() => peer.answered.includes(id) || peer.of(frameTypes.rstStream).length > 0);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  expect(peer.of(frameTypes.rstStream).map(({ streamId, payload }) => [streamId, payload.readUInt32BE()])).toEqual([
+    [1, errorCodes.enhanceYourCalm],
+  ]);
+  peer.send(widening(id, 1_000));
+  await peer.until(() => peer.answered.includes(id));
+  expect([peer.goaway, mistakes]).toEqual([undefined, []]);
+  peer.destroy();
 });
 
 test("windows opened byte by byte: an answer is sent in as many frames, and nothing twice", async () => {
@@ -217,5 +289,55 @@ test("headers that lie: a length that is not the body's, an unknown method, no g
   expect(peer.of(frameTypes.headers, 3)[0]!.payload.toString("latin1")).toMatch(/grpc-status.12/s);
   expect(peer.of(frameTypes.headers, 5)[0]!.payload.toString("latin1")).toContain("415");
   expect(calls.length).toBe(1);
+  peer.destroy();
+});
+
+test.each([
+  ["application/grpc", true],
+  ["application/grpc+proto", true],
+  ["application/grpc;charset=utf-8", true],
+  ["Application/GRPC+proto ; v=1", true],
+  ["application/grpc-web", false],
+  ["application/grpc-web+proto", false],
+  ["application/grpc+json", false],
+  ["application/grpcx", false],
+  ["text/application/grpc", false],
+])("content-type %s is gRPC: %s", async (type, isGrpc) => {
+  const { port, calls } = await start();
+  const peer = await RawPeer.connect(port);
+  const head = headOf("/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit", { "content-type": type });
+  peer.send(frame(frameTypes.headers, endHeaders, 1, head), frame(frameTypes.data, endStream, 1, MESSAGE));
+  await peer.until(() => peer.answered.includes(1));
+  expect(calls.length).toBe(isGrpc ? 1 : 0);
+  expect(peer.of(frameTypes.headers, 1)[0]!.payload.toString("latin1").includes("415")).toBe(!isGrpc);
+  peer.destroy();
+});
+
+test("a message is inflated when its handler asks for it: a bomb that nobody reads costs its bytes", async () => {
+  const bomb = messageOf(gzipSync(Buffer.alloc(2 ** 21)), 1);
+  let isRead = false;
+  const { port, failures } = await start({ onCall: (call) => void (isRead && call.request) });
+  const peer = await RawPeer.connect(port);
+  const head = headOf("/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit", { "grpc-encoding": "gzip" });
+  for (const id of [1, 3]) {
+    isRead = id === 3;
+    peer.send(frame(frameTypes.headers, endHeaders, id, head), frame(frameTypes.data, endStream, id, bomb));
+    await peer.until(() => peer.answered.includes(id));
+  }
+  expect([peer.statusOf(1), peer.statusOf(3), failures]).toEqual([0, grpcCodes.resourceExhausted, []]);
+  peer.destroy();
+});
+
+test("a refusal that waits for a window is sent once, however long it waits", async () => {
+  const { port } = await start({ sendWithinMs: 50 });
+  const peer = await RawPeer.connect(port, { settings: Buffer.concat([Buffer.of(0, 4), number(0)]) });
+  peer.send(frame(frameTypes.headers, endHeaders | endStream, 1, Buffer.of(0x83, 0x86, 0x84)));
+  // Late calls are looked for in order: what ends this one has looked at the first.
+  peer.send(frame(frameTypes.headers, endHeaders, 3, HEAD));
+  await peer.until(() => peer.answered.includes(3));
+  expect([peer.of(frameTypes.headers, 1).length, peer.of(frameTypes.data, 1).length]).toEqual([1, 0]);
+  peer.send(frame(frameTypes.windowUpdate, 0, 1, number(16_384)));
+  await peer.until(() => peer.answered.includes(1));
+  expect(peer.of(frameTypes.data, 1).length).toBe(1);
   peer.destroy();
 });

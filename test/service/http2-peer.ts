@@ -1,14 +1,34 @@
 /** The gRPC transport in this process, and peers that speak HTTP/2 frame by frame: what client libraries would never send. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import type { TlsOptions } from "node:tls";
+import { createLimiter } from "sluice";
+import { afterEach } from "vitest";
+import { HealthService } from "../../packages/server/src/enforcement/envoy/health-service.js";
 import { rateLimitService } from "../../packages/server/src/enforcement/envoy/message-codec.js";
+import { ownAttributes } from "../../packages/server/src/enforcement/envoy/own-attributes.js";
+import { QUOTA_PATH, quotaMethod } from "../../packages/server/src/enforcement/envoy/quota/quota-messages.js";
+import { QuotaService } from "../../packages/server/src/enforcement/envoy/quota/quota-service.js";
 import { codes, type RateLimitRequest } from "../../packages/server/src/enforcement/envoy/rate-limit-messages.js";
+import { addReflection } from "../../packages/server/src/enforcement/envoy/reflection.js";
 import type { Done } from "../../packages/server/src/grpc/call.js";
 import { FrameReader } from "../../packages/server/src/grpc/http2/frame-reader.js";
 import { errorCodes, flags, frameTypes, PREFACE } from "../../packages/server/src/grpc/http2/protocol.js";
+import type { HalfSentBounds } from "../../packages/server/src/grpc/message-budget.js";
+import { framed } from "../../packages/server/src/grpc/message-frame.js";
 import { GrpcTransport } from "../../packages/server/src/grpc/transport.js";
+import { createLog } from "../../packages/server/src/log.js";
 
-export const METHOD = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+const METHOD = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+/** Methods of which one side or both is a stream. */
+export const paths = {
+  watch: "/grpc.health.v1.Health/Watch",
+  reflection: "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+  quotas: QUOTA_PATH,
+  /** Served by the test itself (`onStream`), its messages as they are. */
+  own: "/test.Streams/Both",
+} as const;
 
 interface Called {
   readonly request: RateLimitRequest;
@@ -20,6 +40,9 @@ export interface Started {
   readonly transport: GrpcTransport;
   readonly calls: Called[];
   readonly mistakes: string[];
+  /** Errors of ours. */
+  readonly failures: unknown[];
+  readonly quotas: QuotaService;
   connections(): Promise<number>;
   stop(): Promise<void>;
 }
@@ -28,30 +51,58 @@ interface StartOptions {
   /** Holds the answer back until it resolves. */
   readonly gate?: () => Promise<void>;
   readonly sendWithinMs?: number;
+  readonly takeWithinMs?: number;
   /** Of an answer's raw body. */
   readonly answerBytes?: number;
+  readonly halfSent?: HalfSentBounds;
+  readonly tls?: TlsOptions;
+  /** Called in front of each decision. */
+  readonly onCall?: (call: Called) => void;
+  /** Serves a stream of bytes in both directions. */
+  readonly onStream?: (call: Duplex) => void;
 }
 
 export async function startTransport({
   gate,
   sendWithinMs = 10_000,
+  takeWithinMs,
   answerBytes = 0,
+  halfSent,
+  tls,
+  onCall,
+  onStream = () => undefined,
 }: StartOptions = {}): Promise<Started> {
   const mistakes: string[] = [];
+  const failures: unknown[] = [];
   const calls: Called[] = [];
   const transport = new GrpcTransport({
     mostMessageBytes: 2 ** 20,
     sendWithinMs,
+    ...(takeWithinMs !== undefined && { takeWithinMs }),
+    halfSent,
+    tls,
     onMistake: (message) => mistakes.push(message),
+    onFailure: (error) => failures.push(error),
   });
   const answer = { overallCode: codes.ok, statuses: [], responseHeadersToAdd: [], rawBody: Buffer.alloc(answerBytes) };
   transport.addService(rateLimitService() as never, {
     ShouldRateLimit(call: Called, done: Done) {
       calls.push(call);
+      onCall?.(call);
       if (gate === undefined) done(null, answer);
       else void gate().then(() => done(null, answer));
     },
   });
+  new HealthService(["", "ratelimit"]).addTo(transport);
+  addReflection(transport);
+  const quotas = openQuotas();
+  transport.addService(
+    { StreamRateLimitQuotas: quotaMethod() },
+    {
+      StreamRateLimitQuotas: (call: Parameters<QuotaService["serve"]>[0]) => quotas.serve(call),
+    },
+  );
+  transport.addService({ Both: ownMethod } as never, { Both: onStream } as never);
   const listener = createServer({ noDelay: true }, (socket) => transport.injectConnection(socket));
   listener.listen(0, "127.0.0.1");
   await once(listener, "listening");
@@ -60,14 +111,48 @@ export async function startTransport({
     transport,
     calls,
     mistakes,
+    failures,
+    quotas,
     connections: () =>
       new Promise((resolve, reject) =>
         listener.getConnections((error, count) => (error ? reject(error) : resolve(count))),
       ),
     async stop() {
       listener.close();
+      quotas.endAll();
       await transport.drain({ timeoutMs: 50 });
     },
+  };
+}
+
+const ownMethod = {
+  path: paths.own,
+  requestStream: true,
+  responseStream: true,
+  requestDeserialize: (bytes: Buffer) => Buffer.from(bytes),
+  responseSerialize: (bytes: Buffer) => bytes,
+};
+
+function openQuotas(): QuotaService {
+  return new QuotaService({
+    limiter: createLimiter({ rules: [] }),
+    log: createLog("silent"),
+    onOutcome: () => undefined,
+    attributesOf: (domain, { bucket }) =>
+      ownAttributes(domain, [{ entries: Object.entries(bucket).map(([key, value]) => ({ key, value })) }]),
+  });
+}
+
+/** Starts the transport that a test asks for; it ends with the test. */
+export function transportOfTest(): typeof startTransport {
+  let service: Started | undefined;
+  afterEach(async () => {
+    await service?.stop();
+    service = undefined;
+  });
+  return async (options) => {
+    service = await startTransport(options);
+    return service;
   };
 }
 
@@ -106,14 +191,29 @@ function length(value: number): Buffer {
   return Buffer.from([...bytes, rest]);
 }
 
-export const HEAD = Buffer.concat([
-  Buffer.of(0x83, 0x86),
-  literal(":path", METHOD),
-  literal("content-type", "application/grpc"),
-  literal("te", "trailers"),
-]);
+export function headOf(path: string, more: Readonly<Record<string, string>> = {}): Buffer {
+  const fields = Object.entries({ "content-type": "application/grpc", te: "trailers", ...more });
+  const literals = fields.map(([name, value]) => literal(name, value));
+  return Buffer.concat([Buffer.of(0x83, 0x86), literal(":path", path), ...literals]);
+}
+
+export const HEAD = headOf(METHOD);
 /** `domain: "d"`, one descriptor with one entry `k: v`. */
 export const MESSAGE = Buffer.from("00000000" + "0d" + "0a0164" + "1208" + "0a06" + "0a016b" + "120176", "hex");
+
+/** A message of gRPC; `flag`: 1 for one that is compressed. */
+export function messageOf(bytes: Uint8Array | string, flag = 0): Buffer {
+  const message = framed(typeof bytes === "string" ? Buffer.from(bytes, "latin1") : bytes);
+  message[0] = flag;
+  return message;
+}
+
+/** The first bytes of a message that never gets whole. */
+export function halfMessage(length: number, sent: number): Buffer {
+  const bytes = Buffer.alloc(5 + sent);
+  bytes.writeUInt32BE(length, 1);
+  return bytes;
+}
 
 export function wholeCall(streamId: number): Buffer {
   return Buffer.concat([
@@ -126,6 +226,7 @@ export class RawPeer {
   readonly socket: Socket;
   readonly frames: Received[] = [];
   #onFrame: () => void = () => undefined;
+  #marks = 0;
   isClosed = false;
 
   static async connect(port: number, { settings = Buffer.alloc(0), preface = true } = {}): Promise<RawPeer> {
@@ -185,6 +286,22 @@ export class RawPeer {
     return this.frames
       .filter((one) => one.type < 2 && (one.flags & flags.endStream) !== 0)
       .map(({ streamId }) => streamId);
+  }
+
+  /** The status of a call that has ended; trailers spell it in plain text. */
+  statusOf(streamId: number): number | undefined {
+    const last = this.of(frameTypes.headers, streamId).find((one) => (one.flags & flags.endStream) !== 0);
+    const found = /grpc-status(?:.)(\d+)/s.exec(last?.payload.toString("latin1") ?? "");
+    return found === null ? undefined : Number(found[1]);
+  }
+
+  /** Resolves when the server has read all that was sent so far. */
+  async isRead(): Promise<void> {
+    const mark = Buffer.alloc(8, ++this.#marks);
+    this.send(frame(frameTypes.ping, 0, 0, mark));
+    await this.until(() =>
+      this.of(frameTypes.ping).some((one) => (one.flags & flags.ack) !== 0 && one.payload.equals(mark)),
+    );
   }
 
   /** The code of the last GOAWAY, by name. */

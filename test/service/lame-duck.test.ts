@@ -1,5 +1,6 @@
 /** The end of an instance under real connections: what was sent before SIGTERM is answered, and a lame duck still serves. */
-import { connect, type Socket } from "node:net";
+import { createServer, type ServerResponse } from "node:http";
+import { type AddressInfo, connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Rule } from "sluice";
 import { describe, expect, test } from "vitest";
@@ -93,6 +94,38 @@ describe("requests that were sent before SIGTERM", () => {
       expect(await ended, service.output()).toBe(0);
     },
   );
+
+  test("through the proxy are all answered by the upstream, those that it answers only after the signal too", async () => {
+    const held: ServerResponse[] = [];
+    let isOpen = false;
+    const upstream = createServer((_request, response) => {
+      if (isOpen) response.end("served");
+      else held.push(response);
+    });
+    await new Promise<void>((resolve) => upstream.listen(0, "127.0.0.1", resolve));
+    const { port } = upstream.address() as AddressInfo;
+    const service = await startServiceProcess({
+      rules,
+      settings: { "drain-delay": "3s", "drain-timeout": "60s", upstream: `http://127.0.0.1:${port}` },
+    });
+    try {
+      const sending = Array.from({ length: COUNT }, () => sendOne(service.proxy!));
+      await Promise.all(sending.map(({ sent }) => sent));
+      const ended = service.end("SIGTERM");
+      await expect.poll(async () => (await fetch(`${service.http}/readyz`)).status).toBe(503);
+      // A lame duck still takes connections, and passes on what comes by them.
+      const late = Array.from({ length: 20 }, () => sendOne(service.proxy!));
+      await expect.poll(() => held.length, { timeout: 30_000 }).toBe(COUNT + late.length);
+      isOpen = true;
+      for (const response of held) response.end("served");
+      const outcomes = await Promise.all([...sending, ...late].map(({ outcome }) => outcome));
+      expect(outcomes.filter((outcome) => outcome !== "HTTP/1.1 200 OK")).toEqual([]);
+      expect(await ended, service.output()).toBe(0);
+    } finally {
+      upstream.closeAllConnections();
+      upstream.close();
+    }
+  });
 
   test("over gRPC, on connections that go on sending, are all answered, and so are those that a lame duck is sent", async () => {
     // Longer than a busy machine needs to send what is begun here: a call that was never sent would show nothing.

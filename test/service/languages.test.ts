@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import type { Rule } from "sluice";
 import { beforeAll, describe, expect, test } from "vitest";
 import { root } from "../../scripts/run-command.mjs";
-import { type ComponentId, components, onPath, whyMissing } from "../../scripts/system-components.mjs";
+import { type ComponentId, components, whyMissing } from "../../scripts/system-components.mjs";
 import { makeTempFolder } from "../harness/leash.js";
 import { startTestService } from "./running-service.js";
 
@@ -58,11 +58,8 @@ describe.each<[ComponentId, string]>([
   });
 });
 
-/**
- * Without the optimiser and C: the standard library is compiled with the program where Go's cache is empty, and that halves it. A
- * toolchain of Go is too large to be installed for this: the test runs where one is at hand.
- */
-describe.skipIf(onPath("go") === undefined)("go", () => {
+/** Without the optimiser and C: the standard library is compiled with the program where Go's cache is empty, and that halves it. */
+describe.skipIf(whyMissing("go"))("go", () => {
   const program = join(makeTempFolder("go"), "check");
   const run = async (env: Record<string, string>) =>
     await execute(program, [], { env: { PATH: process.env.PATH!, SLUICE_TIMEOUT: "60", ...env } });

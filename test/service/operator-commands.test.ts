@@ -176,7 +176,7 @@ describe("doctor", () => {
 
     test("whose user may decide and no more: names the commands that are missing", async () => {
       const library =
-        "+evalsha +eval +script|load +info +ping +time +get +set +del +exists +getrange +setrange +pttl +pexpire +pexpireat +zadd +zrem +zcard +zcount +zscore +zrevrange +zrangebyscore +zremrangebyscore +zremrangebyrank";
+        "+evalsha +eval +script|load +info +ping +time +get +set +del +exists +getrange +setrange +pttl +pexpire +pexpireat +pexpiretime +zadd +zrem +zcard +zcount +zscore +zrevrange +zrangebyscore +zremrangebyscore +zremrangebyrank";
       await redis.cli("ACL", "SETUSER", "library", "on", ">p", "~sluice:1:*", "resetchannels", ...library.split(" "));
       const { status, stdout } = await doctor("--store", redis.url.replace("//", "//library:p@"));
       expect(stdout).toMatch(/^ok +store +decides$/m);

@@ -301,7 +301,7 @@ describe("smuggling", () => {
     expect(seen.at(-1)!.url).toBe("/b-%C3%A9?q=/../x");
   });
 
-  test("a stranger speaks neither for another client nor for another path, in any spelling", async () => {
+  test("a stranger speaks neither for another client nor for another path or method, in any spelling", async () => {
     const spoken = [
       "X-Real-IP",
       "Forwarded",
@@ -309,8 +309,9 @@ describe("smuggling", () => {
       "X-Rewrite-URL",
       "True-Client-IP",
       "X-Forwarded-Prefix",
+      "X-HTTP-Method-Override",
     ];
-    const aliases = ["X_Forwarded_For", "X_Real_IP", "X_User", "Content_Length"];
+    const aliases = ["X_HTTP_Method_Override", "X_Forwarded_For", "X_Real_IP", "X_User", "Content_Length"];
     const kept = ["X-Custom: 1", "under_score: 2", "X-User: carl"];
     const lines = [...[...spoken, ...aliases].map((name) => `${name}: 203.0.113.7`), ...kept];
     const { ended } = await openSocket(

@@ -37,14 +37,21 @@ async function place(more: Record<string, string> = {}): Promise<Place> {
   return { folder, settings, start: () => startServiceProcess({ rules, settings }) };
 }
 
-/** Over one new connection; the status, or why there was none. */
+/**
+ * Over one new connection; the status, or why there was none. A connection that arrives within the very turn of the close is reset before it
+ * stood: nothing was sent on it, and to its client it is refused (docs/service.md).
+ */
 function check(url: string): Promise<number | string> {
   return new Promise((resolve) => {
+    let stood = false;
     const headers = { "content-type": "application/json", connection: "close" };
     const sent = request(`${url}/v1/check`, { method: "POST", headers }, (answer) => {
       answer.resume().once("end", () => resolve(answer.statusCode!));
     });
-    sent.once("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+    sent.once("socket", (socket) => socket.once("connect", () => (stood = true)));
+    sent.once("error", (error: NodeJS.ErrnoException) =>
+      resolve(stood ? (error.code ?? error.message) : "ECONNREFUSED"),
+    );
     sent.end(JSON.stringify({ attributes: { user: "x" } }));
   });
 }

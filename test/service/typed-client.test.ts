@@ -47,6 +47,7 @@ test("a reservation that one instance made is extended, settled and cancelled th
       algorithm: "token-bucket",
       limit: 1_000,
       window: "365d",
+      unit: "tokens",
       cost: { attribute: "tokens" },
       estimate: { attribute: "max_tokens", default: 100, overrun: "stop" },
     },
@@ -85,7 +86,7 @@ test("a reservation that one instance made is extended, settled and cancelled th
     const metrics = await (await fetch(new URL("/metrics", there.http))).text();
     for (const line of [
       "sluice_reservations_opened_total 1",
-      'sluice_reservations_units_total{kind="held"} 100',
+      'sluice_reservations_units_total{kind="held",unit="tokens"} 100',
       "sluice_reservations_expired_total 0",
     ]) {
       expect(metrics).toContain(line);

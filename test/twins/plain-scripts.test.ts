@@ -44,12 +44,16 @@ const bucketCase = fc
         given: fc.option(fc.integer({ min: 1, max: 1_000 })),
         nameless: fc.option(fromNow),
         hasGap: fc.boolean(),
+        /** The amount of the last refill, as it is written; 1 is not. */
+        refilled: fc.constantFrom(amount, amount, 1, 7),
       })
-      .map(({ unit, full, last, age, given, nameless, hasGap }): Stored => {
+      .map(({ unit, full, last, age, given, nameless, hasGap, refilled }): Stored => {
         return (nowMs) => {
           const bucket = doubles(Math.floor(full * capacity * unit), nowMs + last, unit);
           const parts = [bucket, Buffer.from(Uint32Array.of(age).buffer)];
+          if (given === null && refilled !== 1) parts.push(Buffer.from(Uint32Array.of(refilled).buffer));
           if (given !== null) parts.push(doubles(given, nameless === null ? 0 : nowMs + nameless));
+          if (given !== null && refilled !== 1) parts.push(doubles(0, refilled, 0));
           if (given !== null && hasGap) parts.push(doubles(nowMs - 3, 200, Math.min(given, 20)));
           return Buffer.concat(parts);
         };

@@ -22,22 +22,44 @@ const numbers = fc.oneof(
     storage: fc.constantFrom("packed" as const, "sorted-set" as const),
   }),
 );
+const lease = { algorithm: "concurrency", limit: 4, ttl: "30ms" } as const;
+const more = {
+  candidate: { candidate: { limit: 7 } },
+  override: { overrides: [{ match: { user: "b" }, limit: 9 }] },
+  // One user has each: which, the rule's id decides.
+  variants: {
+    variants: [
+      { name: "own", weight: 1 },
+      { name: "small", weight: 1, limit: 8 },
+      { name: "bucket", weight: 1, algorithm: "token-bucket", limit: 11, window: "40ms" },
+    ],
+  },
+};
 export const ruleSet = fc
   .array(
     fc.record({
       numbers,
       mode: fc.constantFrom("enforce" as const, "enforce" as const, "shadow" as const),
       overrun: fc.constantFrom("finish" as const, "stop" as const),
-      kind: fc.constantFrom("estimate" as const, "estimate" as const, "plain" as const, "candidate" as const),
+      kind: fc.constantFrom(
+        "estimate" as const,
+        "estimate" as const,
+        "plain" as const,
+        "candidate" as const,
+        "override" as const,
+        "variants" as const,
+        "lease" as const,
+      ),
     }),
     { minLength: 1, maxLength: 3 },
   )
   .map((all) =>
     all.map(({ numbers: own, mode, overrun, kind }, i): Rule => {
-      const rule: Rule = { id: `r${i}`, key: ["user"], mode, ...own };
+      const rule = { id: `r${i}`, key: ["user"], mode, ...own };
       if (kind === "plain" && i > 0) return rule;
+      if (kind === "lease" && i > 0) return { id: rule.id, key: rule.key, mode, ...lease };
       const estimated: Rule = { ...rule, cost: { attribute: `c${i % 2}` }, estimate: { default: 1, overrun } };
-      return kind === "candidate" ? { ...estimated, candidate: { limit: 7 } } : estimated;
+      return { ...estimated, ...(kind in more && more[kind as keyof typeof more]) } as Rule;
     }),
   );
 

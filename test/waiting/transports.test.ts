@@ -57,6 +57,7 @@ describe("the service", () => {
         { ...slow, id: "api", match: { door: "api" } } as Rule,
         { ...slow, id: "auth", match: { path: "/auth" } } as Rule,
         { ...slow, id: "proxy", match: { path: "/proxy" } } as Rule,
+        { ...slow, id: "patience", match: { path: "/patience" } } as Rule,
         { ...quick, id: "quick", match: { path: "/quick" } } as Rule,
       ],
     });
@@ -95,6 +96,27 @@ describe("the service", () => {
     ["forward-auth", () => `${service.http}/v1/forward-auth`, { "x-forwarded-uri": "/quick" }],
   ])("%s waits, and then passes the request", async (_, url, headers) => {
     for (let i = 0; i < 3; i++) expect((await fetch(url(), { headers })).status).toBe(200);
+  });
+
+  test("forward-auth refuses a turn that is further away than its gateway waits, and takes none", async () => {
+    const ask = async (query: string, path = "/patience") => {
+      const answer = await fetch(`${service.http}/v1/forward-auth${query}`, { headers: { "x-forwarded-uri": path } });
+      return [answer.status, Number(answer.headers.get("retry-after") ?? 0) > 0];
+    };
+    expect(await ask("?wait=500ms")).toEqual([200, false]);
+    expect(await ask("?wait=500ms")).toEqual([429, true]);
+    expect(await ask("?deny=403&wait=1.5s")).toEqual([403, true]);
+    // What cannot be read is no patience.
+    for (const query of ["?wait=0", "?wait=", "?wait=soon", "?wait=1h&wait=1h"]) {
+      expect(await ask(query), query).toEqual([429, true]);
+    }
+    // Read in two ways, it must have both turns in that time.
+    expect(await ask("?wait=500ms", "/x/../patience")).toEqual([429, true]);
+    const next = await check({ path: "/patience" });
+    expect(next.delayMs).toBeGreaterThan(0);
+    expect(next.delayMs).toBeLessThanOrEqual(60_000);
+    expect(await ask("?wait=1s", "/quick")).toEqual([200, false]);
+    expect(await ask("?wait=1s", "/quick")).toEqual([200, false]);
   });
 
   test.each([

@@ -56,11 +56,11 @@ test("instances that take the whole limit for their share are caught", async () 
 
 test("a store that charges other than what it answers to a settlement is caught", async () => {
   const { settle } = MemoryHolds.prototype;
-  vi.spyOn(MemoryHolds.prototype, "settle").mockImplementation(function (this: MemoryHolds, reserved, amounts, nowMs) {
+  vi.spyOn(MemoryHolds.prototype, "settle").mockImplementation(function (this: MemoryHolds, reserved, amounts, how) {
     const less = new Map([...amounts].map(([name, units]) => [name, Math.floor(units / 2)]));
-    const { isNew, counters } = settle.call(this, reserved, less, nowMs);
+    const { isNew, isOwn, counters } = settle.call(this, reserved, less, how);
     const charged = reserved.counters.map(({ cost }, i) => amounts.get(cost) ?? counters[i]!.charged);
-    return { isNew, counters: isNew ? counters.map((one, i) => ({ ...one, charged: charged[i]! })) : counters };
+    return { isNew, isOwn, counters: isNew ? counters.map((one, i) => ({ ...one, charged: charged[i]! })) : counters };
   });
   expect((await firstViolation(reservations)).violation).toMatch(/were settled or are held|and answers/);
 });

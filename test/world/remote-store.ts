@@ -104,11 +104,13 @@ export class RemoteStore implements Store {
     return this.#call({ name: "renew", args: [lease], mayDouble: true });
   }
 
-  settle(reserved: Reserved, amounts: Amounts): Promise<SettleReply> {
-    return this.#call<SettleReply>({ name: "settle", args: [reserved, amounts], mayDouble: true }).then((reply) => {
-      this.#forget(reserved.counters.map(({ key }) => key));
-      return reply;
-    });
+  settle(reserved: Reserved, amounts: Amounts, name = ""): Promise<SettleReply> {
+    return this.#call<SettleReply>({ name: "settle", args: [reserved, amounts, name], mayDouble: true }).then(
+      (reply) => {
+        this.#forget(reserved.counters.map(({ key }) => key));
+        return reply;
+      },
+    );
   }
 
   extend(reserved: Reserved, amounts: Amounts): Promise<ExtendReply> {

@@ -255,7 +255,8 @@ function worstProduced(admissions: readonly Use[], { algorithm, limit }: Reserva
   for (let step = 0; step < produced.length; step++) {
     if (algorithm === "fixed-window" && step % (WINDOW_MS / STEP_MS) === 0) sum = 0;
     sum += produced[step] ?? 0;
-    if (algorithm === "rolling-window") sum -= produced[step - WINDOW_MS / STEP_MS] ?? 0;
+    if (algorithm === "rolling-window" || algorithm === "sliding-counter")
+      sum -= produced[step - WINDOW_MS / STEP_MS] ?? 0;
     if (algorithm === "token-bucket" || algorithm === "gcra") sum = Math.max(0, sum - (limit * STEP_MS) / WINDOW_MS);
     worst = Math.max(worst, sum);
   }

@@ -105,8 +105,8 @@ export class StoreServer {
         return leftMs;
       }
       case "settle": {
-        const [reserved, amounts] = args as [Reserved, Amounts];
-        const reply = this.#store.settle(reserved, amounts);
+        const [reserved, amounts, settlement] = args as [Reserved, Amounts, string];
+        const reply = this.#store.settle(reserved, amounts, settlement);
         this.#observer.settled?.(reserved, reply, amounts);
         return reply;
       }

@@ -9,6 +9,16 @@ const settled = (charged: Record<string, number>, overrun: Record<string, number
   overrun,
 });
 
+const tokens = {
+  id: "user-tokens",
+  key: ["user"],
+  algorithm: "fixed-window",
+  limit: 1_000,
+  window: "365d",
+  cost: { attribute: "units" },
+  estimate: { default: 200 },
+} satisfies Rule;
+
 /** Reservations, for every algorithm that counts units. */
 export const reservations: Schedule[] = threeAYear
   .filter(({ algorithm }) => algorithm !== "concurrency")
@@ -174,6 +184,78 @@ export const reservedTogether: Schedule[] = [
       ],
     };
   }),
+  {
+    name: "what is held is that of the override, of the variant and of the candidate, and is settled there",
+    rules: [
+      {
+        ...tokens,
+        id: "org-tokens",
+        key: ["org"],
+        candidate: { limit: 250 },
+        overrides: [{ match: { org: "small" }, limit: 100 }],
+        variants: [{ name: "only", weight: 1, algorithm: "rolling-window", window: "365d" }],
+      } as Rule,
+      { ...tokens, id: "user-tokens", limit: 150, mode: "shadow" },
+    ],
+    steps: [
+      {
+        check: { user: "ann", org: "small" },
+        gives: {
+          reservation: { held: { "org-tokens": 100, "user-tokens": 150 } },
+          checks: [{ variant: "only", remaining: 0 }, { mode: "candidate", remaining: 0 }, { remaining: 0 }],
+        },
+      },
+      {
+        extend: 0,
+        costs: { units: 120 },
+        gives: { allowed: true, reservation: { held: { "org-tokens": 120, "user-tokens": 150 } } },
+      },
+      {
+        settle: 0,
+        costs: { units: 40 },
+        gives: settled({ "org-tokens": 40, "user-tokens": 40 }),
+      },
+      {
+        peek: { user: "ann", org: "small" },
+        cost: 0,
+        gives: { checks: [{ limit: 100, remaining: 60 }, { limit: 100, remaining: 60 }, { remaining: 110 }] },
+      },
+      // Another key is under none of the override's numbers.
+      {
+        check: { user: "bob", org: "large" },
+        gives: { reservation: { held: { "org-tokens": 200, "user-tokens": 150 } } },
+      },
+      { cancel: 1, gives: settled({ "org-tokens": 0, "user-tokens": 0 }) },
+      {
+        peek: { user: "bob", org: "large" },
+        cost: 0,
+        gives: { checks: [{ remaining: 1_000 }, { remaining: 250 }, { remaining: 150 }] },
+      },
+    ],
+  },
+  {
+    name: "parts that meet at one counter hold what it could bear, and are settled together",
+    rules: [
+      { ...tokens, limit: 250 },
+      { ...tokens, id: "org-tokens", key: ["org"], limit: 1_000 },
+    ],
+    steps: [
+      {
+        all: [{ attributes: { user: "ann", org: "o" } }, { attributes: { user: "ann", org: "p", units: 30 } }],
+        gives: { allowed: true, reservation: { held: { "user-tokens": 230, "org-tokens": 200 } } },
+        parts: [],
+      },
+      { settle: 0, costs: { units: 90 }, gives: settled({ "user-tokens": 90, "org-tokens": 90 }) },
+      { peek: { user: "ann", org: "p" }, cost: 0, gives: { checks: [{ remaining: 160 }, { remaining: 970 }] } },
+      {
+        all: [{ attributes: { user: "bob", org: "o" } }, { attributes: { user: "bob", org: "o" } }],
+        gives: { allowed: true, reservation: { held: { "user-tokens": 250, "org-tokens": 400 } } },
+        parts: [],
+      },
+      { cancel: 1, gives: settled({ "user-tokens": 0, "org-tokens": 0 }) },
+      { peek: { user: "bob", org: "o" }, cost: 0, gives: { checks: [{ remaining: 250 }, { remaining: 910 }] } },
+    ],
+  },
   {
     name: "a reservation that is not settled by its end stands as spent",
     rules: [

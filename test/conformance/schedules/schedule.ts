@@ -2,11 +2,17 @@
 import type { Attributes, CheckPart, Rule } from "sluice";
 
 export type Step =
-  | { check: Attributes; cost?: number; id?: string; gives: Record<string, unknown> }
+  | { check: Attributes; cost?: number; id?: string; maxWaitMs?: number; gives: Record<string, unknown> }
   | { charge: Attributes; cost?: number; id?: string; gives: Record<string, unknown> }
   /** Parts that are decided as one; `gives` is of the decision, `parts` of each part's first check. */
-  | { all: readonly CheckPart[]; gives: Record<string, unknown>; parts: readonly Record<string, unknown>[] }
+  | {
+      all: readonly CheckPart[];
+      id?: string;
+      gives: Record<string, unknown>;
+      parts: readonly Record<string, unknown>[];
+    }
   /** Rejects with this code. */
+  | { all: readonly CheckPart[]; id: string; rejects: string }
   | { check: Attributes; cost?: number; id: string; rejects: string }
   | { peek: Attributes; cost?: number; id?: string; gives: Record<string, unknown> }
   /** As many at once, each with an id of its own: `id`, then its number. */
@@ -14,7 +20,7 @@ export type Step =
   /** The first so many of those ids, at once. */
   | { refunds: number; id: string }
   | { wait: number }
-  /** The n-th check of this schedule, from 0. */
+  /** The n-th check of this schedule, from 0, be it of one part or of several. */
   | { refund: number; gives: boolean }
   | { refundId: string; gives: boolean }
   | { giveBack: Attributes; cost?: number; gives: boolean }
@@ -25,7 +31,8 @@ export type Step =
   | { extend: number; costs: Attributes; gives: Record<string, unknown> }
   | { cancel: number; gives: Record<string, unknown> }
   | { reset: string; attributes: Attributes }
-  | { setRules: readonly Rule[] };
+  /** `version` of the rules; default: the next. */
+  | { setRules: readonly Rule[]; version?: number };
 
 export interface Schedule {
   readonly name: string;

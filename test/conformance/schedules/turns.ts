@@ -42,6 +42,17 @@ export const turns: Schedule[] = turned.flatMap(({ rule, delayMs }): Schedule[] 
       ],
     },
     {
+      name: `${nameOf(rule)}: a caller that waits less than the rule lets it takes no turn further away, and moves no other`,
+      rules: [{ ...rule, limit: 1, window: "1h", maxWait: "1h" } as Rule],
+      steps: [
+        { check: user, gives: goesOn },
+        { check: user, maxWaitMs: 0, gives: { ...refuses(), delayMs: 0 } },
+        { check: user, maxWaitMs: 10, gives: { ...refuses(), delayMs: 0 } },
+        { check: user, maxWaitMs: 3_600_000, gives: { allowed: true, delayMs: within(1, 3_600_000) } },
+        { check: user, maxWaitMs: 10, gives: { ...refuses(), delayMs: 0 } },
+      ],
+    },
+    {
       name: `${nameOf(rule)}: a turn that is given back is the next one's, whole or in parts`,
       rules: [{ ...rule, limit: 2, window: "1h" } as Rule],
       steps: [
