@@ -51,6 +51,11 @@ export async function drive({ count, inFlight, redis }, decide) {
  * @param {number} repetitions
  */
 export async function interleaved(contestants, repetitions) {
+  return mediansOf(await roundsOf(contestants, repetitions));
+}
+
+/** The figures of every round, by contestant. @param {Record<string, () => Promise<Record<string, number>>>} contestants @param {number} repetitions */
+export async function roundsOf(contestants, repetitions) {
   /** @type {Record<string, Record<string, number>[]>} */
   const runs = {};
   // One round to warm up, not counted.
@@ -62,6 +67,11 @@ export async function interleaved(contestants, repetitions) {
       runs[name].push(figures);
     }
   }
+  return runs;
+}
+
+/** @param {Record<string, Record<string, number>[]>} runs */
+export function mediansOf(runs) {
   /** @type {Record<string, Record<string, number>>} */
   const medians = {};
   for (const [name, figures] of Object.entries(runs)) {

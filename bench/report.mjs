@@ -48,6 +48,9 @@ export function printBars(bars) {
   }
 }
 
+/** At 12 px, wide fonts included: a label must not be cut off. */
+const PIXELS_A_LETTER = 7;
+
 /** Decisions a second against the peer, one bar a section. */
 export function chart(sections) {
   const rows = sections.flatMap(({ title, base, results }) =>
@@ -56,13 +59,14 @@ export function chart(sections) {
       .map(([name, figures]) => ({ label: `${title}: ${name}`, ratio: figures.perSecond / results[base].perSecond })),
   );
   const most = Math.max(...rows.map(({ ratio }) => ratio), 1);
-  const height = rows.length * 26 + 40;
+  const left = 20 + PIXELS_A_LETTER * Math.max(...rows.map(({ label }) => label.length));
+  const [width, height] = [left + 460, rows.length * 26 + 40];
   const escaped = (text) => text.replace(/[<&]/g, (character) => (character === "<" ? "&lt;" : "&amp;"));
   const bars = rows.map(({ label, ratio }, i) => {
     const y = 30 + i * 26;
-    const width = Math.max(2, (ratio / most) * 380);
-    return `<text x="470" y="${y + 14}" text-anchor="end">${escaped(label)}</text><rect x="480" y="${y}" width="${width.toFixed(1)}" height="18" fill="#2b6cb0"/><text x="${(488 + width).toFixed(1)}" y="${y + 14}">${ratio.toFixed(2)}</text>`;
+    const length = Math.max(2, (ratio / most) * 380);
+    return `<text x="${left}" y="${y + 14}" text-anchor="end">${escaped(label)}</text><rect x="${left + 10}" y="${y}" width="${length.toFixed(1)}" height="18" fill="#2b6cb0"/><text x="${(left + 18 + length).toFixed(1)}" y="${y + 14}">${ratio.toFixed(2)}</text>`;
   });
-  const one = 480 + 380 / most;
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 960 ${height}" font-family="system-ui, sans-serif" font-size="12"><rect width="960" height="${height}" fill="#fff"/><text x="16" y="18" font-weight="600">Decisions a second, as a ratio to the peer (line: 1.0)</text><line x1="${one.toFixed(1)}" x2="${one.toFixed(1)}" y1="26" y2="${height - 8}" stroke="#999" stroke-dasharray="3 3"/>${bars.join("")}</svg>\n`;
+  const one = (left + 10 + 380 / most).toFixed(1);
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="system-ui, sans-serif" font-size="12"><rect width="${width}" height="${height}" fill="#fff"/><text x="16" y="18" font-weight="600">Decisions a second, as a ratio to the peer (line: 1.0)</text><line x1="${one}" x2="${one}" y1="26" y2="${height - 8}" stroke="#999" stroke-dasharray="3 3"/>${bars.join("")}</svg>\n`;
 }

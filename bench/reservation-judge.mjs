@@ -4,7 +4,7 @@
  */
 
 /** By Redis's clock. @typedef {{ atMs: number, tokens: number }} Use */
-/** @typedef {"token-bucket" | "gcra" | "fixed-window" | "rolling-window"} Algorithm */
+/** @typedef {"token-bucket" | "gcra" | "fixed-window" | "rolling-window" | "sliding-counter"} Algorithm */
 /** @typedef {{ algorithm: Algorithm, limit: number, windowMs: number }} Judged */
 
 /** Steps of a window, where use is spread over time. */

@@ -54,11 +54,14 @@ const loads = [
   { algorithm: "fixed-window", limit: 50_000, instances: 8 },
   { algorithm: "rolling-window", limit: 50_000, instances: 1 },
   { algorithm: "rolling-window", limit: 50_000, instances: 8 },
+  { algorithm: "sliding-counter", limit: 50_000, instances: 1 },
+  { algorithm: "sliding-counter", limit: 50_000, instances: 8 },
   { algorithm: "token-bucket", limit: 5_000, instances: 1 },
   { algorithm: "token-bucket", limit: 5_000, instances: 8 },
   { algorithm: "gcra", limit: 5_000, instances: 4 },
   { algorithm: "fixed-window", limit: 5_000, instances: 8 },
   { algorithm: "rolling-window", limit: 5_000, instances: 8 },
+  { algorithm: "sliding-counter", limit: 5_000, instances: 8 },
 ];
 
 /** @param {Load} load */

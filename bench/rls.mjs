@@ -3,105 +3,27 @@
  *
  *   npm run build && node bench/rls.mjs [--quick] [--peer NAME=HOST:PORT,PID[,PID OF ITS REDIS]]... [--gubernator HOST:PORT,PID] [--node FILE] [--requests N]
  *
- * Gubernator has an API of its own, in which each request carries its limit; it is asked for the same counters. Any other peer is another RLS server that you started, with its process id. It is asked for domain `bench` and one entry, `user` (a limit that
- * is never reached) or `visitor` (1 an hour: 95 % refused). docs/performance.md says how peers are set up alike.
+ * Gubernator has an API of its own, in which each request carries its limit; it is asked for the same counters. Any other peer is another
+ * RLS server that you started, with its process id. It is asked for domain `bench` and one entry, `user` (a limit that is never reached) or
+ * `visitor` (1 an hour: 95 % refused). docs/performance.md says how peers are set up alike. Peers of the names `ratelimit`
+ * (envoyproxy/ratelimit), `limitador` and `gubernator` are held against the aims of that page.
  * Sluice runs as users run it: the command, monitoring on; with --node also on another Node.
  *
  * Load, server and Redis share the machine, so requests a second tell what all three cost together; their processor times stand beside them.
  */
-import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { loadFrames } from "./grpc-load.mjs";
-import { interleaved } from "./measure.mjs";
+import { median, mediansOf, roundsOf } from "./measure.mjs";
+import { cpuUsOf } from "./process-figures.mjs";
 import { startRedis } from "./redis-server.mjs";
+import { printBars } from "./report.mjs";
+import { apis } from "./rls-messages.mjs";
+import { startSluice } from "./rls-service.mjs";
 
 const USERS = 10_000;
 const REQUESTS_A_VISITOR = 20;
-const TICKS_A_SECOND = 100;
 const BASE = "sluice, Redis";
-const bin = fileURLToPath(new URL("../packages/server/bin/sluice.js", import.meta.url));
-
-/** An hour's, by the name of the entry that is counted by. */
-const limits = { user: 1_000_000, visitor: 1 };
-const rules = Object.entries(limits).map(([key, limit]) => ({
-  ...{ id: `${key}s`, key: [key], limit },
-  ...{ algorithm: "fixed-window", window: "1h" },
-}));
-
-/** A field of bytes or text, and one of a whole number. */
-function field(number, content) {
-  const bytes = Buffer.from(content);
-  return Buffer.concat([Buffer.from([(number << 3) | 2, bytes.length]), bytes]);
-}
-
-function numberField(number, value) {
-  const bytes = [number << 3];
-  for (let left = value; ; left = Math.floor(left / 128)) {
-    bytes.push(left < 128 ? left : (left % 128) | 128);
-    if (left < 128) return Buffer.from(bytes);
-  }
-}
-
-function framed(...fields) {
-  const message = Buffer.concat(fields);
-  const head = Buffer.alloc(5);
-  head.writeUInt32BE(message.length, 1);
-  return Buffer.concat([head, message]);
-}
-
-/** By hand, from the published field numbers. */
-const apis = {
-  /** domain = 1, descriptors = 2 { entries = 1 { key = 1, value = 2 } } */
-  rls: {
-    path: "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit",
-    messageOf: ({ key, value }) =>
-      framed(field(1, "bench"), field(2, field(1, Buffer.concat([field(1, key), field(2, value)])))),
-  },
-  /** requests = 1 { name = 1, unique_key = 2, hits = 3, limit = 4, duration = 5 }, a token bucket in memory. */
-  gubernator: {
-    path: "/pb.gubernator.V1/GetRateLimits",
-    messageOf: ({ key, value }) => {
-      const numbers = [numberField(3, 1), numberField(4, limits[key]), numberField(5, 3_600_000)];
-      return framed(field(1, Buffer.concat([field(1, key), field(2, value), ...numbers])));
-    },
-  },
-};
-
-/** User and system time of a process, all its threads, in microseconds. */
-function cpuUsOf(pid) {
-  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1].split(" ");
-  return ((Number(fields[11]) + Number(fields[12])) / TICKS_A_SECOND) * 1e6;
-}
-
-async function startSluice(flags, node = process.execPath) {
-  const folder = mkdtempSync(join(tmpdir(), "sluice-bench-"));
-  const file = join(folder, "rules.json");
-  writeFileSync(file, JSON.stringify({ rules }));
-  const args = [bin, "serve", "--port", "0", "--grpc-port", "0", "--rules", file, "--data-folder", folder, ...flags];
-  const child = spawn(node, args, { stdio: ["ignore", "pipe", "inherit"] });
-  let output = "";
-  for await (const chunk of child.stdout) {
-    output += chunk;
-    if (/gRPC +\S+:\d+/.test(output)) break;
-  }
-  child.stdout.resume();
-  const [, host, port] = /gRPC +(\S+):(\d+)/.exec(output);
-  return {
-    host,
-    port: Number(port),
-    pid: child.pid,
-    async stop() {
-      const ended = new Promise((resolve) => child.once("exit", resolve));
-      child.kill("SIGINT");
-      await ended;
-      rmSync(folder, { recursive: true, force: true });
-    },
-  };
-}
+const MEMORY = "sluice, memory";
 
 function parsePeer(text) {
   const [, name, host, port, pid, redisPid] = /^([^=]+)=([^:]+):(\d+),(\d+)(?:,(\d+))?$/.exec(text) ?? [];
@@ -132,7 +54,7 @@ async function openServers({ peers, node }) {
   const onRedis = ["--store", redis.url, "--store-deadline", "2s"];
   const servers = {
     [BASE]: { ...(await startSluice(onRedis)), redisPid },
-    "sluice, memory": await startSluice([]),
+    [MEMORY]: await startSluice([]),
     ...(node && {
       "sluice, Redis, --node": { ...(await startSluice(onRedis, node)), redisPid },
       "sluice, memory, --node": await startSluice([], node),
@@ -146,27 +68,70 @@ async function openServers({ peers, node }) {
   return { servers, stop };
 }
 
+/** One load on one server. */
+function contestant(
+  { connections, inFlight, counted, share = 1 },
+  { host, port, pid, redisPid, api = apis.rls },
+  requests,
+) {
+  const count = Math.round(requests * share);
+  return async () => {
+    const messages = counted(count).map(api.messageOf);
+    const before = [cpuUsOf(pid), redisPid ? cpuUsOf(redisPid) : 0];
+    const figures = await loadFrames({ host, port, count, connections, inFlight, path: api.path, messages });
+    const serverUs = (cpuUsOf(pid) - before[0]) / count;
+    const redisUs = redisPid ? (cpuUsOf(redisPid) - before[1]) / count : Number.NaN;
+    return { ...figures, serverUs, redisUs };
+  };
+}
+
 async function run({ requests, repetitions, peers, node }) {
   const { servers, stop } = await openServers({ peers, node });
   try {
-    for (const { title, connections, inFlight, counted, share = 1 } of workloads) {
-      const count = Math.round(requests * share);
-      const contestant =
-        ({ host, port, pid, redisPid, api = apis.rls }) =>
-        async () => {
-          const messages = counted(count).map(api.messageOf);
-          const before = [cpuUsOf(pid), redisPid ? cpuUsOf(redisPid) : 0];
-          const figures = await loadFrames({ host, port, count, connections, inFlight, path: api.path, messages });
-          const serverUs = (cpuUsOf(pid) - before[0]) / count;
-          const redisUs = redisPid ? (cpuUsOf(redisPid) - before[1]) / count : Number.NaN;
-          return { ...figures, serverUs, redisUs };
-        };
-      const contestants = Object.fromEntries(Object.entries(servers).map(([name, at]) => [name, contestant(at)]));
-      print(title, await interleaved(contestants, repetitions));
-    }
+    const names = Object.keys(servers);
+    // Every round has every load on every server: what one load costs is compared with another's of the same minute.
+    const contestants = workloads.flatMap((load, i) =>
+      names.map((name) => [`${i} ${name}`, contestant(load, servers[name], requests)]),
+    );
+    const runs = await roundsOf(Object.fromEntries(contestants), repetitions);
+    const rounds = workloads.map((_, i) => Object.fromEntries(names.map((name) => [name, runs[`${i} ${name}`]])));
+    for (const [i, { title }] of workloads.entries()) print(title, mediansOf(rounds[i]));
+    printBars(barsOf(rounds));
   } finally {
     await stop();
   }
+}
+
+/**
+ * The aims of docs/performance.md, for the peers that are there: the median of the ratios of each round, so that a minute in which the machine
+ * was slow counts for both.
+ * @param {Record<string, Record<string, number>[]>[]} rounds in the order of the workloads
+ */
+function barsOf([pipelined, connected, refused, alone]) {
+  const atLeast = (what, aim, measured) => ({ what, wanted: `at least ${aim}`, measured, met: measured >= aim });
+  const atMost = (what, aim, measured) => ({ what, wanted: `at most ${aim}`, measured, met: measured <= aim });
+  const ratio = (ours, theirs, measure) => median(ours.map((figures, i) => figures[measure] / theirs[i][measure]));
+  const against = (runs, name, measure, base = BASE) => ratio(runs[base], runs[name], measure);
+  const bars = [
+    atMost("a refusal against an admission: server CPU", 0.8, ratio(refused[BASE], connected[BASE], "serverUs")),
+  ];
+  if (pipelined.ratelimit !== undefined) {
+    bars.push(
+      atLeast("ratelimit, 1 x 64: requests/s", 2.5, against(pipelined, "ratelimit", "perSecond")),
+      atLeast("ratelimit, 64 x 1: requests/s", 2.5, against(connected, "ratelimit", "perSecond")),
+      atMost("ratelimit, 1 x 64: server CPU", 0.4, against(pipelined, "ratelimit", "serverUs")),
+      atMost("ratelimit, 64 x 1: server CPU", 0.4, against(connected, "ratelimit", "serverUs")),
+      atLeast("ratelimit, refused: requests/s", 1.5, against(refused, "ratelimit", "perSecond")),
+      atMost("ratelimit, one at a time: p50", 1, against(alone, "ratelimit", "p50Us")),
+    );
+  }
+  for (const [name, aim] of Object.entries({ gubernator: 1.5, limitador: 1.3 })) {
+    if (pipelined[name] === undefined) continue;
+    for (const [load, runs] of Object.entries({ "1 x 64": pipelined, "64 x 1": connected, refused })) {
+      bars.push(atLeast(`${name}, ${load}: requests/s`, aim, against(runs, name, "perSecond", MEMORY)));
+    }
+  }
+  return bars;
 }
 
 /** @param {string} title @param {Record<string, Record<string, number>>} results */

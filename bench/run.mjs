@@ -30,6 +30,7 @@ import { printReservations, reservationsBars, reservationsSection } from "./rese
 import { parsePeers, printService, serviceBars, serviceSections } from "./service.mjs";
 import { printStalls, stallsSection } from "./stalls.mjs";
 import { printStart, startSection } from "./start.mjs";
+import { printUndisturbed, undisturbedBars, undisturbedSection } from "./undisturbed.mjs";
 import { printWorkers, workersSection } from "./workers.mjs";
 import { printWorld, worldBars, worldSection } from "./world.mjs";
 
@@ -50,6 +51,7 @@ const begin = progress([
   "matching",
   "hostile rules",
   "stalls",
+  ...(options.quick ? [] : ["administration"]),
   "Redis",
   "cluster",
   "prefetch",
@@ -95,6 +97,9 @@ try {
   begin("stalls");
   const stalls = await stallsSection();
   printStalls(stalls);
+  if (!options.quick) begin("administration");
+  const undisturbed = options.quick ? undefined : await undisturbedSection();
+  if (undisturbed) printUndisturbed(undisturbed);
   begin("Redis");
   const sections = await redisSection(redis, options);
   for (const section of sections) printSection(section);
@@ -141,6 +146,7 @@ try {
   printOverload(overload);
   const bars = [
     ...barsOf({ memory, sections, bytes, monitoring, express }),
+    ...(undisturbed ? undisturbedBars(undisturbed) : []),
     ...clusterBars(clusters),
     ...prefetchBars(prefetch),
     ...(world ? worldBars(world) : []),
@@ -155,7 +161,7 @@ try {
   if (values.json) {
     await writeFile(
       values.json,
-      `${JSON.stringify({ machine, memory, allocations, matching, hostile, stalls, sections, clusters, prefetch, world, regions, bytes, start, workers, service, monitoring, express, logs, llm, reservations, overload, bars }, null, 2)}\n`,
+      `${JSON.stringify({ machine, memory, allocations, matching, hostile, stalls, undisturbed, sections, clusters, prefetch, world, regions, bytes, start, workers, service, monitoring, express, logs, llm, reservations, overload, bars }, null, 2)}\n`,
     );
   }
   if (values.svg) await writeFile(values.svg, chart([memory, ...sections, ...service.sections]));

@@ -115,7 +115,7 @@ export async function serviceSections({ quick, repetitions, redisUrl, peers = []
         count,
       );
     const overGrpc = (/** @type {number} */ connections) => ({
-      title: `service over gRPC: ShouldRateLimit, 64 in flight on ${connections} connections`,
+      title: `service over gRPC: ShouldRateLimit, 64 in flight on ${connections} ${connections === 1 ? "connection" : "connections"}`,
       base: "grpc-js, a constant",
       contestants: grpcContestants({
         count: quick ? 10_000 : 40_000,

@@ -3,12 +3,13 @@
  * processor time of the start, and the resident memory of the idle process.
  */
 import { execFileSync, spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { median } from "./measure.mjs";
+import { residentMbOf, treeOf } from "./process-figures.mjs";
 
 const bin = fileURLToPath(new URL("../packages/server/bin/sluice.js", import.meta.url));
 const check = { method: "POST", headers: { "content-type": "application/json" }, body: '{"attributes":{"user":"x"}}' };
@@ -56,17 +57,9 @@ async function startOnce(flags) {
   await fetch(`${/HTTP +(\S+)/.exec(output)[1]}/v1/check`, check);
   const firstAnswerMs = performance.now() - startMs;
   await sleep(IDLE_AFTER_MS);
-  const idleMb = [child.pid, ...childrenOf(child.pid)].reduce((sum, pid) => sum + residentMb(pid), 0);
+  const idleMb = treeOf(child.pid).reduce((sum, pid) => sum + residentMbOf(pid), 0);
   child.kill("SIGINT");
   await ended;
   rmSync(folder, { recursive: true, force: true });
   return { firstAnswerMs, idleMb };
-}
-
-function childrenOf(pid) {
-  return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean);
-}
-
-function residentMb(pid) {
-  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))[1]) / 1024;
 }
