@@ -28,15 +28,15 @@ const external = [
 const door = [
   /server.dist.cli.(quick-serve|run-service|read-flags|report-failure|command-failure)\.js$/,
   /server.dist.settings.(given-settings|setting-specs|accepted-settings|setting-conflicts|inherited-sockets)\.js$/,
-  /server.dist.settings.(reference-environment|unknown-variables)\.js$/,
+  /server.dist.settings.(reference-environment|service-links)\.js$/,
   /server.dist.(printable|service.(open-ports|inherit-ports)|http.(listen|accept-queue|waiting-listener|own-hosts))\.js$/,
-  /sluice.dist.esm.(errors|key-prefix|rules.nearest-name)\.js$/,
+  /sluice.dist.esm.(errors|key-prefix)\.js$/,
 ];
 
 const ground = [
   /server.dist.(errors|own-package|run-in-thread|enforcement.envoy.struct-message|service.stop-signal)\.js$/,
   /server.dist.(configuration.(diff-text|rule-diff)|recording.hash-values|monitoring.top-keys.frequent-items)\.js$/,
-  /sluice.dist.esm.(rules.(rule|duration|cidr|rule-memory)|algorithms.memory-model)\.js$/,
+  /sluice.dist.esm.(time-slices|rules.(rule|duration|cidr|rule-memory|nearest-name)|algorithms.memory-model)\.js$/,
 ];
 
 /** @param {RegExp[]} patterns @returns {(id: string) => boolean} */

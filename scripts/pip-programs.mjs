@@ -127,11 +127,15 @@ function folderOf(name) {
   return join(programs, `${name}-${wheels[name].version}-${process.arch}`);
 }
 
+/** @type {string | undefined} to ask takes pip half a second, for each of the wheels; pip may come between two questions, and does not go */
+let pythonThatHasPip;
+
 /** The first Python that has pip: one on the PATH may lack what Debian's own has. */
 export async function pythonWithPip() {
-  for (const command of ["python3", "/usr/bin/python3"]) {
+  for (const command of pythonThatHasPip === undefined ? ["python3", "/usr/bin/python3"] : []) {
     const { code } = await run({ command, args: ["-m", "pip", "--version"], capture: true });
-    if (code === 0) return command;
+    if (code === 0) pythonThatHasPip ??= command;
+    if (pythonThatHasPip !== undefined) break;
   }
-  return undefined;
+  return pythonThatHasPip;
 }

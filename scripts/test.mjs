@@ -4,12 +4,12 @@
  * The last line is `N passed, N failed` (and `, N skipped`); nothing is skipped in silence, and on CI nothing at all.
  */
 
-import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { root, run, runTool, seconds } from "./run-command.mjs";
 import { describeMissing, ensureComponents } from "./system-components.mjs";
+import { trackedFiles } from "./tracked-files.mjs";
 import { countVitest } from "./vitest-report.mjs";
 
 const vitestArgs = process.argv.slice(2);
@@ -34,16 +34,13 @@ async function step(name, start) {
 }
 
 const build = () => run({ command: process.execPath, args: ["scripts/build.mjs"], capture: true });
-/** Only what git tracks: a note or a sketch that lies in a checkout is its owner's. Without git, everything. */
 async function lint() {
-  const { code, output } = await run({ command: "git", args: ["ls-files", "-z", "--deduplicate"], capture: true });
-  const tracked = code === 0 ? output.split("\0").filter((file) => file !== "" && existsSync(join(root, file))) : ["."];
   const args = [
     "check",
     "--diagnostic-level=warn",
     "--files-ignore-unknown=true",
     "--no-errors-on-unmatched",
-    ...tracked,
+    ...((await trackedFiles(root)) ?? ["."]),
   ];
   return await runTool({ package: "@biomejs/biome", bin: "bin/biome", args, capture: true });
 }

@@ -4,6 +4,8 @@
  *
  *   node examples/downloads/server.mjs     then, until it is refused: curl -so /dev/null -w '%{http_code} ' 127.0.0.1:3000/files/large
  */
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
 import express from "express";
 import { createLimiter } from "sluice";
 import { rateLimit } from "sluice/express";
@@ -12,6 +14,8 @@ const sizes = new Map([
   ["small", 100_000],
   ["large", 6_000_000],
 ]);
+
+const PIECE_BYTES = 64 * 1024;
 
 const limiter = createLimiter({
   rules: [
@@ -37,14 +41,25 @@ const limits = rateLimit({
   settle: { bytes_sent: "bytes" },
 });
 
-app.use("/files", limits, (req, res) => {
+app.use("/files", limits, async (req, res) => {
   const size = sizes.get(req.path.slice(1));
   if (size === undefined) return res.status(404).end();
-  const [range] = req.range(size) || [{ start: 0, end: size - 1 }];
-  res.type("application/octet-stream").set("accept-ranges", "bytes");
-  if (req.headers.range) res.status(206).set("content-range", `bytes ${range.start}-${range.end}/${size}`);
-  res.end(Buffer.alloc(range.end - range.start + 1));
+  const ranges = req.range(size);
+  // -1: it begins behind the end; -2: it is none, and is passed over, as are several at once (RFC 9110, section 14.2).
+  if (ranges === -1) return res.status(416).set("content-range", `bytes */${size}`).end();
+  const range = Array.isArray(ranges) && ranges.length === 1 ? ranges[0] : undefined;
+  const { start, end } = range ?? { start: 0, end: size - 1 };
+  res.type("application/octet-stream").set({ "accept-ranges": "bytes", "content-length": String(end - start + 1) });
+  if (range) res.status(206).set("content-range", `bytes ${start}-${end}/${size}`);
+  if (req.method === "HEAD") return res.end();
+  // Piece by piece, as the client takes them: bytes that were handed to the response count as sent.
+  await pipeline(Readable.from(pieces(end - start + 1)), res).catch(() => undefined);
 });
+
+/** So many bytes of a file. */
+function* pieces(bytes) {
+  for (let left = bytes; left > 0; left -= PIECE_BYTES) yield Buffer.alloc(Math.min(left, PIECE_BYTES));
+}
 
 app.get("/left", async (req, res) => {
   const { checks } = await limiter.peek({ ip: req.ip }, { cost: 0 });
