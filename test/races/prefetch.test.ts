@@ -54,7 +54,13 @@ function racing(numbers: Record<string, unknown>[]): Rule[] {
   );
 }
 
-/** The most admissions that lay in one window for certain. */
+/**
+ * Redis's scripts read whole milliseconds: an admission at 1000.9 ms leaves a window of 300 ms at 1300.0 ms, after 299.1 ms. Clocks finer
+ * than that must allow for it.
+ */
+const STORE_CLOCK_MS = 1;
+
+/** The most admissions that certainly lay in one window, by a clock without steps. */
 function mostInWindow(spans: readonly [number, number][], windowMs: number): number {
   const byEnd = [...spans].sort((a, b) => a[1] - b[1]);
   let most = 0;
@@ -76,7 +82,7 @@ test("no window holds more than the limit, however many processes use units that
   for (const { id } of rules) {
     const spans = results.flatMap(({ admitted }) => admitted[id]!);
     expect(spans.length).toBeGreaterThan(150);
-    expect(mostInWindow(spans, 300)).toBeLessThanOrEqual(150);
+    expect(mostInWindow(spans, 300 - STORE_CLOCK_MS)).toBeLessThanOrEqual(150);
   }
   const inProcess = results.reduce((sum, result) => sum + result.inProcess, 0);
   console.log(`prefetch race: ${inProcess} decisions in process`);
