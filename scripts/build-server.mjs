@@ -34,7 +34,7 @@ const door = [
 ];
 
 const ground = [
-  /server.dist.(errors|own-package|run-in-thread|enforcement.envoy.struct-message|service.stop-signal)\.js$/,
+  /server.dist.(errors|own-package|threads.run-in-thread|enforcement.envoy.struct-message|service.stop-signal)\.js$/,
   /server.dist.(configuration.(diff-text|rule-diff)|recording.hash-values|monitoring.top-keys.frequent-items)\.js$/,
   /sluice.dist.esm.(time-slices|rules.(rule|duration|cidr|rule-memory|nearest-name)|algorithms.memory-model)\.js$/,
 ];

@@ -22,7 +22,7 @@ interface Room {
 const rooms: readonly Room[] = [
   {
     name: "ground",
-    files: /^(errors|log|own-fields|own-package|low-priority|own-text|printable|run-in-thread)\.ts$/,
+    files: /^((errors|log|own-fields|own-package|own-text|printable)\.ts$|threads\/)/,
     sees: [],
   },
   { name: "settings", files: /^settings\//, sees: ["ground"] },

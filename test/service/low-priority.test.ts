@@ -3,7 +3,7 @@ import { getPriority } from "node:os";
 import { Worker } from "node:worker_threads";
 import { expect, test } from "vitest";
 
-const built = new URL("../../packages/server/dist/low-priority.js", import.meta.url);
+const built = new URL("../../packages/server/dist/threads/low-priority.js", import.meta.url);
 
 test.runIf(process.platform === "linux")("a thread lowers its own priority, and not the process's", async () => {
   const before = getPriority(process.pid);

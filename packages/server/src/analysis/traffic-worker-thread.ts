@@ -1,6 +1,7 @@
-/** Entry point of the thread that `traffic-worker.ts` starts: runs one task, posts the answer, and ends. */
-import { parentPort, workerData } from "node:worker_threads";
-import { runTrafficTask, type TrafficTask } from "./traffic-worker.js";
+/** The thread that `traffic-worker.ts` starts. */
+import { answerTasks } from "../threads/answer-tasks.js";
+import type { TrafficOutcome, TrafficTask } from "./traffic-worker.js";
 
-// Does nothing when imported outside a worker thread.
-if (parentPort !== null) parentPort.postMessage(await runTrafficTask(workerData as TrafficTask));
+answerTasks<TrafficTask, TrafficOutcome>({
+  load: async () => (await import("./traffic-worker.js")).runTrafficTask,
+});

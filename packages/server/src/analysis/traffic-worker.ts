@@ -2,11 +2,9 @@
  * Runs `try-on-traffic.ts` on a worker thread: a replay takes seconds, during which the main thread could not answer checks.
  * One task at a time per instance; the thread is bounded in memory, and terminated if it takes too long.
  */
-import { existsSync } from "node:fs";
-import { fileURLToPath } from "node:url";
-import { Worker } from "node:worker_threads";
 import { type Mistake, SluiceError } from "sluice";
 import { ServiceError } from "../errors.js";
+import { runInThread } from "../threads/run-in-thread.js";
 import {
   type SuggestionsView,
   type SuggestTask,
@@ -19,10 +17,10 @@ import {
 export type TrafficTask = ({ readonly kind: "try" } & TryTask) | ({ readonly kind: "suggest" } & SuggestTask);
 
 /** Errors lose their class between threads. */
-type Outcome = { readonly view: unknown } | { readonly mistakes: readonly Mistake[]; readonly message: string };
+export type TrafficOutcome =
+  | { readonly view: unknown }
+  | { readonly mistakes: readonly Mistake[]; readonly message: string };
 
-/** Longer than the bounds on reading: ten thousand rules are compiled first. */
-const PATIENCE_MS = 60_000;
 const MOST_MEMORY_MB = 1_024;
 
 export class TrafficWorker {
@@ -49,31 +47,12 @@ export class TrafficWorker {
   }
 }
 
-async function inThread(task: TrafficTask): Promise<Outcome> {
-  const thread = fileURLToPath(new URL("./traffic-worker-thread.js", import.meta.url));
-  // When testing from source there is no built thread to start.
-  if (!existsSync(thread)) return await runTrafficTask(task);
-  const worker = new Worker(thread, {
-    workerData: task,
-    resourceLimits: { maxOldGenerationSizeMb: MOST_MEMORY_MB },
-    stderr: true,
-  });
-  let timer: NodeJS.Timeout | undefined;
-  try {
-    return await new Promise<Outcome>((resolve, reject) => {
-      const gaveUp = new ServiceError("too-busy", `the traffic could not be read within ${PATIENCE_MS / 1_000} s`);
-      timer = setTimeout(() => reject(gaveUp), PATIENCE_MS);
-      worker.once("message", resolve);
-      worker.once("error", reject);
-      worker.once("exit", () => reject(new Error("the thread that read the traffic ended without an answer")));
-    });
-  } finally {
-    clearTimeout(timer);
-    await worker.terminate();
-  }
+async function inThread(task: TrafficTask): Promise<TrafficOutcome> {
+  const file = new URL("./traffic-worker-thread.js", import.meta.url);
+  return await runInThread({ file, task, mostMemoryMb: MOST_MEMORY_MB, otherwise: runTrafficTask });
 }
 
-export async function runTrafficTask(task: TrafficTask): Promise<Outcome> {
+export async function runTrafficTask(task: TrafficTask): Promise<TrafficOutcome> {
   try {
     return { view: task.kind === "try" ? await tryOnTraffic(task) : await suggestOnTraffic(task) };
   } catch (error) {

@@ -1,5 +1,5 @@
 /**
- * Reads rules on a thread of its own: files of YAML, which is read at about a megabyte a second, and large request bodies. On the thread
+ * Reads rules on a worker thread: files of YAML, which is read at about a megabyte a second, and large request bodies. On the thread
  * that decides requests, either would hold up every check for as long.
  * In: the text, or the body's bytes and the document in force. Out: the new document as our own text, which is read in slices, and how it
  * differs; or its mistakes.
@@ -8,7 +8,7 @@ import { isMainThread } from "node:worker_threads";
 import { invalidRules, type Mistake, parseRulesInSlices, type Rule, validateRules } from "sluice";
 import { TimeSlice } from "sluice/internal";
 import { ServiceError } from "../errors.js";
-import { runInThread } from "../run-in-thread.js";
+import { runInThread } from "../threads/run-in-thread.js";
 import { digestOf, readDocument, writeDocument } from "./document-text.js";
 import { needsGlobalStore, readValidated } from "./draft.js";
 import { diffRules, type RuleDiff } from "./rule-diff.js";
@@ -32,7 +32,11 @@ export type ReadBody = { readonly ranInWorker: boolean } & (
   | { readonly unreadable: string }
 );
 
+/** What the thread answers. */
+export type ReadAnswer = ReadFile | ReadBody;
+
 interface BodyTask {
+  /** Transferred to the thread if its buffer holds nothing else: the caller must not use it afterwards. */
   readonly body: Uint8Array;
   /** The body is this one rule; absent: it is a document. */
   readonly id?: string | undefined;
@@ -78,12 +82,18 @@ export async function readStoredRules(text: string): Promise<readonly Rule[]> {
 }
 
 /** A text is answered with a `ReadFile`, a body with a `ReadBody`. */
-function runInWorker<Answer extends ReadFile | ReadBody>(task: Task): Promise<Answer> {
+function runInWorker<Answer extends ReadAnswer>(task: Task): Promise<Answer> {
   const file = new URL("./rule-worker-thread.js", import.meta.url);
-  return runInThread({ file, task, otherwise: (given: Task) => runTask(given) as Promise<Answer> });
+  const transfer = "body" in task && isAlone(task.body) ? [task.body.buffer as ArrayBuffer] : [];
+  return runInThread({ file, task, transfer, otherwise: (given: Task) => runTask(given) as Promise<Answer> });
 }
 
-export async function runTask(task: Task): Promise<ReadFile | ReadBody> {
+/** Small buffers share one with others. */
+function isAlone({ buffer, byteLength }: Uint8Array): boolean {
+  return buffer.byteLength === byteLength;
+}
+
+export async function runTask(task: Task): Promise<ReadAnswer> {
   if ("text" in task) return await readFile(task.text);
   return { ranInWorker: !isMainThread, ...(await readBody(task)) } as ReadBody;
 }

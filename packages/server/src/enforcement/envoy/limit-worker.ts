@@ -4,7 +4,7 @@
  * In: a folder, or a control plane's resources. Out: the tree; rejects with the mistakes.
  */
 import { runInSlices } from "sluice/internal";
-import { runInThread } from "../../run-in-thread.js";
+import { runInThread } from "../../threads/run-in-thread.js";
 import { bytesIn, type FolderOptions, readConfigFolder } from "./config-folder.js";
 import type { TreeOptions } from "./config-tree.js";
 import type { Domain } from "./descriptor-config.js";
@@ -16,7 +16,7 @@ export type LimitTask =
   | { readonly folder: FolderOptions }
   | { readonly resources: DiscoveryResponse["resources"]; readonly options: TreeOptions };
 
-type LimitAnswer =
+export type LimitAnswer =
   | { readonly mistakes: string }
   | { readonly chunks: readonly Uint8Array[]; readonly leftOut: readonly string[] };
 
