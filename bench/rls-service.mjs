@@ -1,10 +1,11 @@
-/** `sluice serve` as its users run it, with the limits that every rate limit service in these benchmarks has (rls-messages.mjs). */
+/** `sluice serve` as the image and the systemd unit run it, with the limits that every rate limit service in these benchmarks has (rls-messages.mjs). */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { COLLECTOR_FLAGS } from "../packages/server/dist/service/collector-flags.js";
 import { limits } from "./rls-messages.mjs";
 
 const bin = fileURLToPath(new URL("../packages/server/bin/sluice.js", import.meta.url));
@@ -28,7 +29,7 @@ export async function startAdministered(flags) {
 }
 
 async function start({ folder, flags, node }) {
-  const args = [bin, "serve", "--port", "0", "--grpc-port", "0", "--data-folder", folder, ...flags];
+  const args = [...COLLECTOR_FLAGS, bin, "serve", "--port", "0", "--grpc-port", "0", "--data-folder", folder, ...flags];
   const child = spawn(node, args, { stdio: ["ignore", "pipe", "inherit"] });
   let output = "";
   for await (const chunk of child.stdout) {

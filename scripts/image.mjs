@@ -6,7 +6,17 @@
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -65,7 +75,11 @@ async function makeBase() {
 
 /** @param {string} container */
 async function tryService(container) {
-  const command = ["node", "/app/node_modules/sluice-server/bin/sluice.js", "serve"];
+  /** @type {string[]} */
+  const entry = JSON.parse(
+    /^ENTRYPOINT (.+)$/m.exec(readFileSync(join(root, "deploy/docker/Dockerfile"), "utf8"))?.[1] ?? "",
+  );
+  const command = [...entry, "serve"];
   const args = ["run", "--isolation", "chroot", container, "--", ...command, "--port", PORT, "--grpc-port", "0"];
   const child = spawn("buildah", [...store, ...args, "--drain-delay", "0"], { stdio: ["ignore", "pipe", "inherit"] });
   const ended = once(child, "exit");

@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
+import { COLLECTOR_FLAGS } from "../../packages/server/src/service/collector-flags.js";
 import { settingNames, variableOf } from "../../packages/server/src/settings/settings.js";
 import { root } from "../../scripts/run-command.mjs";
 import { components, whyMissing } from "../../scripts/system-components.mjs";
@@ -194,7 +195,8 @@ describe("the image", () => {
     expect(last).toMatch(/^\nFROM scratch\nCOPY --from=build \/image \/\n/);
     expect(last).toMatch(/^USER 65532:65532$/m);
     expect(last).toMatch(/^HEALTHCHECK .*\\\n +CMD \["node"/m);
-    expect(last).toMatch(/^ENTRYPOINT \["node", "\/app\/node_modules\/sluice-server\/bin\/sluice\.js"\]$/m);
+    const entry = /^ENTRYPOINT (.+)$/m.exec(last)![1]!;
+    expect(JSON.parse(entry)).toEqual(["node", ...COLLECTOR_FLAGS, "/app/node_modules/sluice-server/bin/sluice.js"]);
     expect(last).not.toMatch(/\bnpm\b/);
     for (const [, name] of last.matchAll(/^ +(SLUICE_\w+)=|ENV (SLUICE_\w+)=/gm)) expect(variables).toContain(name);
   });
@@ -231,5 +233,6 @@ describe.skipIf(whyMissing("systemd"))("the systemd units", () => {
     expect(stderr.split("\n").filter((line) => line.includes("sluice"))).toEqual([]);
     const { stdout } = await analyze("security", "--offline=yes", "--threshold=20", "--no-pager", "./sluice.service");
     expect(stdout).toMatch(/Overall exposure level for sluice\.service: [01]\./);
+    expect(read("systemd/sluice.service")).toContain(`ExecStart=/usr/bin/node ${COLLECTOR_FLAGS.join(" ")} /opt/`);
   });
 });

@@ -7,6 +7,7 @@ import { createRequire } from "node:module";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
+import { COLLECTOR_FLAGS } from "../../packages/server/src/service/collector-flags.js";
 import { root, run, runTool } from "../../scripts/run-command.mjs";
 import { components, whyMissing } from "../../scripts/system-components.mjs";
 import { leashProcess } from "../harness/leash.js";
@@ -325,7 +326,17 @@ console.log(JSON.stringify([process.versions.node.split(".")[0], process.getuid(
       "serves until the first refusal, is healthy, and ends on SIGTERM",
       async () => {
         const service = "/app/node_modules/sluice-server/bin/sluice.js";
-        const child = runInImage(folder, [service, "serve", "--port", "0", "--grpc-port", "0", "--drain-delay", "0"]);
+        const child = runInImage(folder, [
+          ...COLLECTOR_FLAGS,
+          service,
+          "serve",
+          "--port",
+          "0",
+          "--grpc-port",
+          "0",
+          "--drain-delay",
+          "0",
+        ]);
         let output = "";
         const http = await new Promise<string>((resolve, reject) => {
           for (const stream of [child.stdout!, child.stderr!]) {

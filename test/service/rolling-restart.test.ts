@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
+import { COLLECTOR_FLAGS } from "../../packages/server/src/service/collector-flags.js";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { freePort } from "../harness/free-port.js";
 import { startRedis } from "../harness/redis-server.js";
@@ -71,6 +72,10 @@ describe.skipIf(whyMissing("redis"))("a rolling restart", () => {
       expect([...outcomes.keys()], JSON.stringify([...outcomes])).toEqual(["200"]);
       expect(after).toHaveLength(2);
       expect(after.filter((pid) => before.includes(pid))).toEqual([]);
+      for (const pid of after) {
+        const given = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+        expect(given).toEqual(expect.arrayContaining([...COLLECTOR_FLAGS]));
+      }
       await envoy.stop();
       expect(await service.end(), service.output()).toBe(0);
       app.close();

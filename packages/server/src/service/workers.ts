@@ -9,6 +9,7 @@ import { SluiceError } from "sluice";
 import type { WaitingListener } from "../http/waiting-listener.js";
 import type { Log } from "../log.js";
 import type { Settings } from "../settings/settings.js";
+import { COLLECTOR_FLAGS } from "./collector-flags.js";
 import type { Ports } from "./open-ports.js";
 import { restartOnHangup } from "./rolling-restart.js";
 import type { CloseOptions, ServiceSummary } from "./service.js";
@@ -27,6 +28,8 @@ interface WorkersOptions {
 }
 
 export async function superviseWorkers({ settings, log, ports, onReady }: WorkersOptions): Promise<number> {
+  // Flags given to this process come last, and win.
+  cluster.setupPrimary({ execArgv: [...COLLECTOR_FLAGS, ...process.execArgv] });
   const workers = new Workers(log);
   new SharedPorts(ports, { isEnding: () => workers.isEnding });
   shareMetrics();
