@@ -28,6 +28,7 @@ import {
   type CheckPart,
   type CheckRequest,
   checkRequest,
+  type ForAllRequests,
 } from "./check-request.js";
 import { Decision } from "./decision.js";
 import { type Explanation, explainDecision } from "./explain.js";
@@ -50,8 +51,7 @@ const NOTHING_TO_DECIDE: StoreReply = { nowMs: 0, verdicts: [], guarantee: "atom
 
 export class Limiter extends LimiterOperations {
   readonly #store: Store;
-  /** Added to each request. Absent if there is nothing to add. */
-  #always: Pick<Asked, "isNamed" | "versionIsLocal"> | undefined;
+  #forAll: ForAllRequests;
   readonly #prefetch: Prefetch | undefined;
   #soleDecider: SoleDecider | undefined;
   readonly #rules: RulesInForce;
@@ -68,7 +68,7 @@ export class Limiter extends LimiterOperations {
     const parts = limiterParts(options);
     super(parts);
     this.#store = parts.store;
-    this.#always = parts.store.namesRequests === true ? { isNamed: true } : undefined;
+    this.#forAll = { isNamed: parts.store.namesRequests === true, versionIsLocal: undefined };
     this.#prefetch = parts.prefetch;
     this.#soleDecider = parts.soleDecider;
     this.#rules = parts.rules;
@@ -176,7 +176,7 @@ export class Limiter extends LimiterOperations {
   }
 
   static countVersionsLocally(limiter: Limiter): void {
-    limiter.#always = { ...limiter.#always, versionIsLocal: true };
+    limiter.#forAll = { isNamed: limiter.#forAll.isNamed, versionIsLocal: true };
   }
 
   static checkLastPart(
@@ -261,11 +261,7 @@ export class Limiter extends LimiterOperations {
 
   #askFor(found: readonly Check[], rulesVersion: number, asked: Asked): MaybePromise<Decision> {
     const checks = waitingAtMost(found, asked.isCrowded === true ? 0 : longestWaitOf(asked.options));
-    const request = checkRequest(
-      checks,
-      rulesVersion,
-      this.#always === undefined ? asked : { ...asked, ...this.#always },
-    );
+    const request = checkRequest({ checks, rulesVersion }, asked, this.#forAll);
     if (checks.length === 0) return this.#decide(request, NOTHING_TO_DECIDE);
     const reply =
       request.mayPrefetch && this.#prefetch !== undefined
