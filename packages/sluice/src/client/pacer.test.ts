@@ -45,6 +45,14 @@ test("without a window, the remaining requests are sent and then the reset is aw
   expect(pacer.waitMs(0)).toBe(5000);
 });
 
+test("a policy with a quota of 0, a deny list, holds up no other request", () => {
+  const pacer = new Pacer();
+  exchange(pacer, 0, { quota: 0, windowMs: 60_000, remaining: 0, resetAfterMs: 60_000 });
+  expect(pacer.waitMs(10)).toBe(0);
+  exchange(pacer, 10, { quota: 2, windowMs: 1000, remaining: 0, resetAfterMs: 1000 });
+  expect(pacer.waitMs(10)).toBe(990);
+});
+
 test("requests in flight count as sent", () => {
   const pacer = new Pacer();
   exchange(pacer, 0, { quota: 3, windowMs: 1000, remaining: 2, resetAfterMs: 1000 });

@@ -83,6 +83,8 @@ export class Pacer {
 
   #waitUnder(policy: Policy, nowMs: number): number {
     const { quota, windowMs, answeredMs } = policy;
+    // A deny list refuses some requests whatever they wait, and says nothing about the others of this server.
+    if (quota === 0) return 0;
     if (quota !== undefined && windowMs !== undefined) {
       const answered = recent(answeredMs, nowMs - windowMs);
       const over = answered + this.#inFlight + 1 - quota;
