@@ -157,8 +157,8 @@ export function ruleOfKey(key: string, prefix = ""): { rule: string; candidate: 
  * that the key only contains their digest.
  */
 export function readCounterKey(key: string): { rule: string; attributes: Record<string, string> | undefined } {
-  const [rule, ...rest] = key.slice(key.indexOf("}") + 2).split(":") as [string, ...string[]];
-  const spelled = rest.length > 1 ? rest[0]! : hashTag(key);
+  const [rule] = partsBehindTag(key);
+  const spelled = spelledIn(key);
   if (spelled === "*") return { rule, attributes: {} };
   if (spelled.startsWith("#")) return { rule, attributes: undefined };
   const pairs = spelled.split("&").map((pair) => {
@@ -166,6 +166,16 @@ export function readCounterKey(key: string): { rule: string; attributes: Record<
     return [unescapeKeyPart(pair.slice(0, at)), unescapeKeyPart(pair.slice(at + 1))] as const;
   });
   return { rule, attributes: Object.fromEntries(pairs) };
+}
+
+/** The key's values in a counter's key, as `spellValues` returned them. */
+export function spelledIn(key: string): string {
+  const [, ...rest] = partsBehindTag(key);
+  return rest.length > 1 ? rest[0]! : hashTag(key);
+}
+
+function partsBehindTag(key: string): [rule: string, ...rest: string[]] {
+  return key.slice(key.indexOf("}") + 2).split(":") as [string, ...string[]];
 }
 
 function unescapeKeyPart(part: string): string {

@@ -1,7 +1,7 @@
 /** Reservations, for every algorithm that counts units; and those of several rules, in several slots of a cluster. */
 import type { Rule } from "sluice";
 import { expect } from "vitest";
-import { nameOf, passes, refuses, type Schedule, threeAYear, user } from "./schedule.js";
+import { nameOf, passes, refuses, type Schedule, short, threeAYear, user } from "./schedule.js";
 
 const settled = (charged: Record<string, number>, overrun: Record<string, number> = {}): Record<string, unknown> => ({
   settled: true,
@@ -67,6 +67,19 @@ export const reservations: Schedule[] = threeAYear
           { peek: user, cost: 0, gives: { remaining: 30 } },
           { settle: 0, costs: { units: 45 }, gives: settled({ r: 45 }) },
           { peek: user, cost: 0, gives: { remaining: 55 } },
+        ],
+      },
+      {
+        name: `${nameOf(rule)}: what a reservation charges after an edit is charged by the new numbers, and loses nothing that they count`,
+        rules: [{ ...estimated, window: short } as Rule],
+        steps: [
+          { check: user, gives: passes(60) },
+          { setRules: [estimated] },
+          { charge: { ...user, units: 50 }, gives: { allowed: true } },
+          { wait: 2_100 },
+          { settle: 0, costs: { units: 41 }, gives: settled({ r: 41 }, { r: 1 }) },
+          // What was held may have left the short window before the edit.
+          { peek: user, cost: 0, gives: { remaining: expect.toBeOneOf(Array.from({ length: 60 }, (_, i) => i)) } },
         ],
       },
       {

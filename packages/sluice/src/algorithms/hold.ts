@@ -34,7 +34,11 @@ const MOST_HOLD_ROWS = 64;
  * by one while all other Redis clients wait. Work that may finish is charged for the rest when it is settled; work that must stop is
  * refused.
  */
-export function mostToHold(amount: number, { policy, finishes }: { policy: Policy; finishes: boolean }): number {
+export function mostToHold(
+  amount: number,
+  { policy: before, policyNow, finishes }: { policy: Policy; policyNow?: Policy | undefined; finishes: boolean },
+): number {
+  const policy = policyNow ?? before;
   if (policy.stored === "rolling-window") {
     if (amount <= MOST_ENTRIES) return amount;
     return finishes ? MOST_ENTRIES : Number.MAX_SAFE_INTEGER;

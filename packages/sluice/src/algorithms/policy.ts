@@ -75,6 +75,17 @@ export function mostToCharge(cost: number, { limit }: Pick<Policy, "limit">): nu
   return Math.min(cost, Math.max(limit, MOST_BEYOND_LIMIT));
 }
 
+/** Whether two policies have the same numbers, one of them possibly read from JSON. */
+export function isSamePolicy(a: Policy, b: Policy): boolean {
+  if (a === b) return true;
+  const [ofA, ofB] = [a, b] as unknown as [Record<string, unknown>, Record<string, unknown>];
+  const names = new Set([...Object.keys(ofA), ...Object.keys(ofB)]);
+  names.delete("calendar");
+  for (const name of names) if (ofA[name] !== ofB[name]) return false;
+  const [one, other] = [a, b].map((policy) => ("calendar" in policy ? policy.calendar : undefined));
+  return one?.unit === other?.unit && one?.timezone === other?.timezone;
+}
+
 /** The most that one request may cost. */
 export function capacityOf(policy: Policy): number {
   if ("capacity" in policy) return policy.capacity;

@@ -89,7 +89,8 @@ export function limiterParts(options: LimiterOptions): LimiterParts {
     events.emit("rules", inForce, inForceVersion);
   };
   const accept = regional === undefined ? refuseGlobal : undefined;
-  rules = new RulesInForce({ rules: options.rules, version, onChange, accept });
+  const rulesInForce = new RulesInForce({ rules: options.rules, version, onChange, accept });
+  rules = rulesInForce;
   adaptive.follow(rules.book);
   const failurePolicy = new FailurePolicy(
     local,
@@ -98,6 +99,7 @@ export function limiterParts(options: LimiterOptions): LimiterParts {
   const reservations = new Reservations({
     store,
     local,
+    policyNow: (counter) => rulesInForce.book.policyNow(counter),
     onSettled: (id, settlement) => events.emit("settled", id, settlement),
     onExpired: (id, held) => events.emit("expired", id, held),
   });

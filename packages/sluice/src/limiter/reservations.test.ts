@@ -518,3 +518,61 @@ test("candidate, shadow, variant and override are held and settled with the rule
   const after = await limiter.peek({ org: "small" }, { cost: 0 });
   expect(after.checks.map(({ limit, remaining }) => limit - remaining)).toEqual([40, 40, 40]);
 });
+
+const unitRules = (["token-bucket", "gcra", "fixed-window", "sliding-counter", "rolling-window"] as const).map(
+  (algorithm) => ({ ...tokens, algorithm, window: "1s", estimate: { default: 10, ttl: "1h" } }) as Rule,
+);
+
+test.each([...unitRules, { ...unitRules.at(-1)!, storage: "sorted-set" } as Rule])(
+  "what a reservation charges after an edit is charged by the new numbers: nothing that they count is lost ($algorithm $storage)",
+  async (before) => {
+    for (const step of ["settle", "extend"] as const) {
+      const clock = virtualClock();
+      const limiter = createLimiter({ clock, rules: [before] });
+      const { reservation } = await limiter.check({ org: "a" });
+      limiter.setRules([{ ...before, window: "1d" } as Rule]);
+      await limiter.charge({ org: "a", t: 800 });
+      clock.advance("5s");
+      expect(await remainingOf(limiter)).toBe(190);
+      await limiter[step](reservation!.id, { t: 11 });
+      expect([step, await remainingOf(limiter)]).toEqual([step, 189]);
+      clock.advance("5s");
+      expect([step, await remainingOf(limiter)]).toEqual([step, 189]);
+    }
+  },
+);
+
+test("an extension is decided by the new limit: of the rule, of the override and of the variant that its key has", async () => {
+  const rule: Rule = {
+    ...tokens,
+    match: { tier: "*" },
+    estimate: { default: 10, overrun: "stop" },
+    variants: [{ name: "only", weight: 1, window: "2h" }],
+    overrides: [
+      { match: { org: "small" }, limit: 50 },
+      { match: { tier: "gold" }, limit: 5_000 },
+    ],
+  } as Rule;
+  const edited = {
+    ...rule,
+    limit: 100,
+    overrides: [{ match: { org: "small" }, limit: 20 }, rule.overrides![1]!],
+  } as Rule;
+  const limitAfter = async (rules: Rule[], org: string, tier: string): Promise<number | undefined> => {
+    const limiter = createLimiter({ clock: virtualClock(), rules: [rule] });
+    const { reservation } = await limiter.check({ org, tier });
+    limiter.setRules(rules);
+    return (await limiter.extend(reservation!.id, { t: 11 })).limit;
+  };
+  const long = "x".repeat(200);
+  for (const [org, tier, limit] of [
+    ["a", "free", 100],
+    ["small", "free", 20],
+    ["a", "gold", 5_000],
+    // The key is a digest, which does not show which override it has.
+    [long, "free", 1_000],
+  ] as const)
+    expect([org, tier, await limitAfter([edited], org, tier)]).toEqual([org, tier, limit]);
+  for (const rules of [[rule], [], [{ ...rule, mode: "off" } as Rule], [{ ...rule, algorithm: "gcra" } as Rule]])
+    expect(await limitAfter(rules, "a", "free")).toBe(1_000);
+});

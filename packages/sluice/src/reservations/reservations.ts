@@ -6,6 +6,7 @@
  * fallback of the instance that made it; its id encodes which. Any instance can settle it by its id, once.
  */
 import { type Verdict, verdict } from "../algorithms/model.js";
+import type { Policy } from "../algorithms/policy.js";
 import type { Check, CheckPlan } from "../check.js";
 import type { CheckMode, Degraded, Reservation, Settlement } from "../decision.js";
 import { SluiceError } from "../errors.js";
@@ -13,6 +14,7 @@ import { costIn, invalid, readAttribute } from "../rules/attribute-reader.js";
 import type { Attributes } from "../rules/rule.js";
 import {
   type Amounts,
+  chargingPolicy,
   type ExtendReply,
   type HeldCounter,
   heldCounters,
@@ -57,6 +59,8 @@ interface ReservationsOptions {
   readonly store: Store;
   /** Where the failure policy `local` counts. */
   readonly local: Store;
+  /** A counter's numbers under the rules in force. */
+  readonly policyNow: (counter: HeldCounter) => Policy;
   readonly onSettled: (id: string, settlement: Settlement) => void;
   readonly onExpired: (id: string, held: Readonly<Record<string, number>>) => void;
 }
@@ -76,7 +80,8 @@ export class Reservations {
     this.#local = options.local;
     this.estimates = new Estimates(options.store);
     this.#kept = new KeptSettlements({
-      send: async ({ reserved, amounts, name }) => await this.#store.settle(reserved, amounts, name),
+      send: async ({ reserved, amounts, name }) =>
+        await this.#store.settle(this.#underRulesNow(reserved), amounts, name),
       onAnswered: (kept, reply) => void this.#settled(kept, reply, reply.isOwn),
     });
     this.#open = new OpenReservations({
@@ -125,9 +130,12 @@ export class Reservations {
   }
 
   async extend(id: string, attributes: Attributes): Promise<Extension> {
-    const { reserved, local } = parseReservationId(id);
-    const { counters, ttlMs } = reserved;
-    const amounts = amountsIn(reserved, attributes);
+    const { reserved: made, local } = parseReservationId(id);
+    const amounts = amountsIn(made, attributes);
+    const reserved = local ? made : this.#underRulesNow(made);
+    const { ttlMs } = reserved;
+    // The decision reports the numbers that decided it.
+    const counters = reserved.counters.map((counter) => ({ ...counter, policy: chargingPolicy(counter) }));
     let reply: ExtendReply;
     try {
       reply = await (local ? this.#local : this.#store).extend(reserved, amounts);
@@ -140,7 +148,7 @@ export class Reservations {
     const held = byRule(counters, reply.held);
     if (counters.some(({ mode }, i) => mode === "enforce" && !verdicts[i]!.allowed))
       return { counters, verdicts, nowMs, reservation: undefined, degraded: undefined };
-    if (!local) this.#open.add({ id, reserved, held });
+    if (!local) this.#open.add({ id, reserved: made, held });
     return { counters, verdicts, nowMs, reservation: { id, expiresAfterMs: ttlMs, held }, degraded: undefined };
   }
 
@@ -186,7 +194,7 @@ export class Reservations {
       return this.#settled(settling, reply, reply.isOwn);
     }
     try {
-      const reply = await this.#store.settle(reserved, amounts, settling.name);
+      const reply = await this.#store.settle(this.#underRulesNow(reserved), amounts, settling.name);
       return this.#settled(settling, reply, reply.isOwn && (kept === undefined || this.#kept.take(settling)));
     } catch (error) {
       if (!(error instanceof SluiceError) || error.code !== "store-unavailable") throw error;
@@ -194,6 +202,15 @@ export class Reservations {
       this.#kept.keep({ ...settling, isOwn, endsAtMonotonicMs: performance.now() + reserved.ttlMs });
       return { settled: false, charged: {}, overrun: {}, reason: "pending" };
     }
+  }
+
+  /** The fallback counts at this instance's share, not by a rule's own numbers: its reservations keep theirs. */
+  #underRulesNow(reserved: Reserved): Reserved {
+    const counters = reserved.counters.map((counter): HeldCounter => {
+      const policyNow = this.#options.policyNow(counter);
+      return policyNow === counter.policy ? counter : { ...counter, policyNow };
+    });
+    return { ...reserved, counters };
   }
 
   /** `counts`: the store took this settlement, and that was not known before. */

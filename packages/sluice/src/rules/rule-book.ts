@@ -3,9 +3,21 @@
  * pass. In: validated rules. Out: checks, in the book's order, a candidate's right after its live one. Pure: no clock, no Redis; so a rule
  * can be tried in a unit test or in the dashboard.
  */
+import { isSamePolicy, type Policy } from "../algorithms/policy.js";
 import type { Check, CheckPlan } from "../check.js";
+import type { CheckMode } from "../decision.js";
 import { SluiceError } from "../errors.js";
-import { blockKeyEnd, colocatedKey, counterKey, counterKeyEnd, spellEscaped, spellValues, turnsKey } from "../keys.js";
+import {
+  blockKeyEnd,
+  colocatedKey,
+  counterKey,
+  counterKeyEnd,
+  readCounterKey,
+  spellEscaped,
+  spelledIn,
+  spellValues,
+  turnsKey,
+} from "../keys.js";
 import { runAtOnce, type Sliced, Stride } from "../time-slices.js";
 import { AttributeReader, checkCost, costIn, invalid, readAttribute } from "./attribute-reader.js";
 import { type CompiledRule, compilingRule, storedForms } from "./compiled-rule.js";
@@ -15,7 +27,7 @@ import type { NumberLayer } from "./effective-numbers.js";
 import { EntryList } from "./entry-list.js";
 import { KeyMemo } from "./key-memo.js";
 import { MatchIndex } from "./match-index.js";
-import { type Attributes, isCounting, isShedding, type Rule } from "./rule.js";
+import { type Attributes, type CountingRule, isCounting, isShedding, type Override, type Rule } from "./rule.js";
 import { SheddingBook } from "./shedding-book.js";
 import { SoleRule } from "./sole-rule.js";
 
@@ -30,6 +42,14 @@ export interface Considered {
   /** The index in the rule's `overrides` of the one that applies. */
   readonly override?: number;
   readonly variant?: string;
+}
+
+/** A counter that units were held in, and the numbers that it had then. */
+interface CountedUnder {
+  readonly rule: string;
+  readonly mode: CheckMode;
+  readonly key: string;
+  readonly policy: Policy;
 }
 
 /** Everything in a rule book except its version. */
@@ -101,6 +121,7 @@ export class RuleBook {
   readonly #found = new EntryList();
   readonly #memo = new KeyMemo();
   #compiledById: ReadonlyMap<string, CompiledRule> | undefined;
+  readonly #beyondKey = new WeakMap<CompiledRule, readonly number[]>();
 
   constructor({ rules, byId, reader, compiled, index, shedding }: CompiledRules, version: number) {
     this.version = version;
@@ -131,6 +152,49 @@ export class RuleBook {
     }
     // A sole rule's book has no other rule.
     this.sole?.planWith(others[0]!);
+  }
+
+  /**
+   * The numbers that a rule has now for a counter, whose `policy` may be from before an edit. `policy` itself if the rule still has it, or
+   * no longer counts in this form.
+   */
+  policyNow({ rule: id, mode, key, policy }: CountedUnder): Policy {
+    const rule = this.#compiledRule(id);
+    if (rule === undefined) return policy;
+    const variant = rule.variants?.choose(spelledIn(key)) ?? 0;
+    const policyUnder = (override: number): Policy | undefined =>
+      (mode === "candidate" ? rule.candidatePlans[override] : rule.plans[override]![variant])?.policy;
+    const override = this.#overrideOf(rule, key);
+    const now = override === undefined ? undefined : policyUnder(override);
+    if (now === undefined || now.stored !== policy.stored || isSamePolicy(now, policy)) return policy;
+    const isOther = (beyond: number): boolean => isSamePolicy(policyUnder(beyond)!, policy);
+    return this.#overridesBeyondKey(rule).some(isOther) ? policy : now;
+  }
+
+  /** The override that applies to a counter by its key alone, as an index of plans; undefined if the key does not show its values. */
+  #overrideOf({ overrides }: CompiledRule, key: string): number | undefined {
+    if (overrides === undefined) return 0;
+    const { attributes } = readCounterKey(key);
+    if (attributes === undefined) return undefined;
+    try {
+      this.#reader.read(attributes);
+      return overrides.first(this.#reader) + 1;
+    } catch {
+      // Too complex to match: no request of this key passes any more, but what was held must be settled.
+      return undefined;
+    }
+  }
+
+  /** The overrides, as indices of plans, that match an attribute which the key does not contain. */
+  #overridesBeyondKey(rule: CompiledRule): readonly number[] {
+    let found = this.#beyondKey.get(rule);
+    if (found === undefined) {
+      const { key, overrides = [] } = this.#byId.get(rule.id) as CountingRule;
+      const isBeyond = ({ match }: Override): boolean => Object.keys(match).some((name) => !key.includes(name));
+      found = overrides.flatMap((override, i) => (isBeyond(override) ? [i + 1] : []));
+      this.#beyondKey.set(rule, found);
+    }
+    return found;
   }
 
   #compiledRule(id: string): CompiledRule | undefined {

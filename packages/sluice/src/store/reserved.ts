@@ -15,10 +15,20 @@ export interface HeldCounter {
   /** The counter's key, from `keys.ts`, without the prefix. */
   readonly key: string;
   readonly policy: Policy;
+  /**
+   * The rule's numbers now, if it was edited since: those of what is charged from now on. A charge by outdated numbers would cut a longer
+   * window, or refill a bucket at the old rate. Neither in the id nor in its digest.
+   */
+  readonly policyNow?: Policy | undefined;
   /** The attribute that carries the real cost. */
   readonly cost: string;
   readonly finishes: boolean;
   readonly keyClass: string;
+}
+
+/** By which numbers a counter is charged from now on. */
+export function chargingPolicy({ policy, policyNow }: Pick<HeldCounter, "policy" | "policyNow">): Policy {
+  return policyNow ?? policy;
 }
 
 export interface Reserved {

@@ -17,6 +17,7 @@ import { type BucketState, owedBy } from "../../algorithms/token-bucket.js";
 import { ExpiringMap } from "../expiring-map.js";
 import {
   type Amounts,
+  chargingPolicy,
   type ExtendReply,
   type HeldCounter,
   heldCounters,
@@ -118,7 +119,9 @@ export class MemoryHolds {
     const wanted = counters.map((counter, i) => {
       return Math.max(0, mostToHold(amounts.get(counter.cost) ?? 0, counter) - heldOf(hold, i));
     });
-    const verdicts = counters.map(({ key, policy, finishes }, i) => {
+    const verdicts = counters.map((counter, i) => {
+      const { key, finishes } = counter;
+      const policy = chargingPolicy(counter);
       const model = models[policy.stored];
       const found = model.look(this.#counters.state(key, nowMs) ?? model.fresh(), policy, wanted[i]!, nowMs);
       return finishes && !found.allowed ? verdict(true, found.remaining, 0, found.resetAfterMs, undefined) : found;
@@ -184,7 +187,9 @@ export class MemoryHolds {
   }
 
   /** What a bucket lacks after a charge. */
-  #owed({ key, policy }: HeldCounter, nowMs: number): number {
+  #owed(counter: HeldCounter, nowMs: number): number {
+    const { key } = counter;
+    const policy = chargingPolicy(counter);
     if (!("amount" in policy)) return 0;
     const state = this.#counters.state(key, nowMs);
     return state === undefined ? 0 : owedBy(state as BucketState, policy, nowMs);

@@ -11,7 +11,15 @@ import type { Check } from "../../check.js";
 import { storedIn } from "../../keys.js";
 import type { SoleDecider } from "../../sole-request.js";
 import { isRepeat } from "../asked-counters.js";
-import type { Amounts, ExtendReply, HeldCounter, ReservationState, Reserved, SettleReply } from "../reserved.js";
+import {
+  type Amounts,
+  chargingPolicy,
+  type ExtendReply,
+  type HeldCounter,
+  type ReservationState,
+  type Reserved,
+  type SettleReply,
+} from "../reserved.js";
 import {
   type BlockedKey,
   type LeaseRequest,
@@ -83,7 +91,12 @@ export class MemoryStore implements Store {
     const turns = new MemoryTurns(states);
     const state = (key: string, nowMs: number): State | undefined => counters.state(key, nowMs);
     const charge = (counter: HeldCounter, added: Charge, found: Verdict, charged: State): void =>
-      counters.charge({ key: counter.key, plan: counter }, added, found, charged);
+      counters.charge(
+        { key: counter.key, plan: { mode: counter.mode, policy: chargingPolicy(counter) } },
+        added,
+        found,
+        charged,
+      );
     const clock = options.clock ?? Date;
     this.#clock = clock;
     this.#states = states;

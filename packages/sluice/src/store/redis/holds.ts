@@ -5,6 +5,7 @@ import { type HoldRow, mostToHold } from "../../algorithms/hold.js";
 import { MOST_UNITS, type Verdict, verdict } from "../../algorithms/model.js";
 import {
   type Amounts,
+  chargingPolicy,
   type ExtendReply,
   type HeldCounter,
   holdDigest,
@@ -134,8 +135,10 @@ export class Holds {
   }
 }
 
-function counterArguments({ policy, mode, finishes }: HeldCounter, amount: number, nowMs: number): Argument[] {
-  return [...policyArguments(policy, nowMs), amount, mode === "enforce" ? 0 : 1, finishes ? 1 : 0];
+function counterArguments(counter: HeldCounter, amount: number, nowMs: number): Argument[] {
+  const { policy, mode, finishes } = counter;
+  const [, ...numbersNow] = policyArguments(chargingPolicy(counter), nowMs);
+  return [...policyArguments(policy, nowMs), ...numbersNow, amount, mode === "enforce" ? 0 : 1, finishes ? 1 : 0];
 }
 
 function readSettled(reply: readonly unknown[], count: number): SettleReply {

@@ -13,6 +13,7 @@ import type { Check } from "../../../check.js";
 import { hashTag, holdKey } from "../../../keys.js";
 import {
   type Amounts,
+  chargingPolicy,
   type ExtendReply,
   type HeldCounter,
   heldCounters,
@@ -145,7 +146,7 @@ export class ClusterHolds {
   async #charge(counter: HeldCounter, units: number, rows: readonly HoldRow[]): Promise<void> {
     const { calls, node } = this.#options;
     const request: StoreRequest = {
-      checks: [{ ...checkOf(counter, units), charge: true }],
+      checks: [{ ...checkOf({ ...counter, policy: chargingPolicy(counter) }, units), charge: true }],
       charge: true,
       entryId: overrunName(rows),
       id: undefined,

@@ -1,7 +1,8 @@
 --[[ settle: one step with a reservation's hold
   KEYS     the hold; then, if counters are changed, the reservation's counters
   ARGV     step, digest, the reservation's new term in ms, how many counters, the name of the settlement; each counter:
-             letter, the policy's numbers, amount (-1: unknown), mode (0 enforce, 1 reported only), 1 if its rule lets work finish
+             letter, the policy's numbers, those that the rule has now, amount (-1: unknown), mode (0 enforce, 1 reported only),
+             1 if its rule lets work finish. What is charged from now on is charged by the rule's numbers now
            step: 'settle'  charges or gives back the difference from the amounts, once. Its name, in letters, identifies a repeated one
                  'extend'  holds up to the amounts, of all counters or of none
                  'claim'   as 'settle', but changes no counter: for migrating slots, where a script can have only one key. Each counter
@@ -65,11 +66,13 @@ local counters, at = {}, 6
 for i = 1, count do
   local letter = ARGV[at]
   local body = algorithm(letter)
-  local policy = {}
-  for n = 1, body.arity do policy[n] = tonumber(ARGV[at + n]) end
-  at = at + body.arity + 1
+  local policy, policy_now = {}, {}
+  for n = 1, body.arity do
+    policy[n], policy_now[n] = tonumber(ARGV[at + n]), tonumber(ARGV[at + body.arity + n])
+  end
+  at = at + 2 * body.arity + 1
   counters[i] = {
-    key = KEYS[i + 1], letter = letter, body = body, policy = policy,
+    key = KEYS[i + 1], letter = letter, body = body, policy = policy, policy_now = policy_now,
     amount = tonumber(ARGV[at]), enforced = ARGV[at + 1] == '0', finishes = ARGV[at + 2] == '1',
   }
   at = at + 3
@@ -98,14 +101,14 @@ if step == 'settle' then
     if hold.charged[i] > held[i] then
       counter.state = counter.body.load(counter.key)
       -- Outdated calendar boundaries must fail before anything is written.
-      counter.body.look(counter.state, counter.policy, 0)
+      counter.body.look(counter.state, counter.policy_now, 0)
     end
   end
   save_hold(KEYS[1], hold)
   for i = 1, count do
     local counter, more = counters[i], hold.charged[i] - held[i]
     if more > 0 then
-      counter.body.charge(counter.state, counter.policy, more, hold.rows[1].entry .. ':o')
+      counter.body.charge(counter.state, counter.policy_now, more, hold.rows[1].entry .. ':o')
       counter.body.save(counter.key, counter.state)
     elseif more < 0 then
       give_back(counter, i, -more)
@@ -120,7 +123,7 @@ for i = 1, count do
   local counter = counters[i]
   counter.wanted = max(0, counter.amount - held[i])
   counter.state = counter.body.load(counter.key)
-  counter.allowed, counter.remaining, counter.retry, counter.reset, counter.reason = counter.body.look(counter.state, counter.policy, counter.wanted)
+  counter.allowed, counter.remaining, counter.retry, counter.reset, counter.reason = counter.body.look(counter.state, counter.policy_now, counter.wanted)
   if counter.finishes and not counter.allowed then
     counter.allowed, counter.retry, counter.reason = true, 0, NONE
   end
@@ -140,9 +143,9 @@ if not refused then
   for i = 1, count do
     local counter = counters[i]
     if units[i] > 0 then
-      counter.remaining, counter.reset = counter.body.charge(counter.state, counter.policy, units[i], entry)
+      counter.remaining, counter.reset = counter.body.charge(counter.state, counter.policy_now, units[i], entry)
     end
-    owed[i] = counter.body.owed and counter.body.owed(counter.state, counter.policy) or 0
+    owed[i] = counter.body.owed and counter.body.owed(counter.state, counter.policy_now) or 0
   end
   if any then add_row(hold, units, owed) end
   hold.ends = now + term
