@@ -16,7 +16,7 @@ import {
 import type { RedisCalls } from "./calls.js";
 import type { Argument } from "./connection.js";
 import { CALENDAR, redisSays } from "./failure.js";
-import { arrayIn, malformed, numbersNamed, textOrNothing } from "./script-reply.js";
+import { arrayIn, malformed, numbersNamed } from "./script-reply.js";
 import { isVerdictCode, msOf, policyArguments, reasons } from "./wire.js";
 
 interface HoldsOptions {
@@ -75,11 +75,8 @@ export class Holds {
   }
 
   async stateOf(reserved: Reserved, key: string): Promise<ReservationState> {
-    const text = textOrNothing(await this.#options.calls.call("GET", key));
-    const [, digest, endsAtMs, state] = /^2 (\S+) (\d+) (\w+)\n/.exec(text ?? "") ?? [];
-    if (digest !== holdDigest(reserved)) return "unknown";
-    if (state === "settled") return state;
-    return this.#options.serverNowMs() >= Number(endsAtMs) ? "expired" : "open";
+    const args = ["state", holdDigest(reserved), reserved.ttlMs, 0, ""];
+    return readState(arrayIn(await this.#options.calls.run("settle", [key], args), SETTLED)).state;
   }
 
   /** Marks a reservation as settled and leaves its counters to the caller: for slots that are being migrated. */

@@ -7,6 +7,7 @@
                  'extend'  holds up to the amounts, of all counters or of none
                  'claim'   as 'settle', but changes no counter: for migrating slots, where a script can have only one key. Each counter
                            then has only its amount, and the answer ends with the rows of the hold
+                 'state'   only reads, of no counters
                  'put'     writes a hold without changing counters: ARGV has rows instead of counters, each of
                            entry id, at_ms, units and owed
   returns  now_us (the time in microseconds), state: 0 unknown, 1 open (this step was done), 2 settled before, 3 expired, 4 settled before
@@ -46,7 +47,7 @@ local function answer()
   return reply
 end
 
-if state ~= OPEN then return answer() end
+if state ~= OPEN or step == 'state' then return answer() end
 
 if step == 'claim' then
   hold.charged, hold.by = {}, name
