@@ -146,6 +146,11 @@ export class Decision implements DecisionSummary {
     return { checks, verdicts, entryId, nowMs, timesMs, entryIds, id, charger, reply };
   }
 
+  /** Whether the decision is that of an earlier request with the same id. */
+  static isRepeat(decision: Decision): boolean {
+    return decision.#reply.repeated !== undefined;
+  }
+
   /** The plan behind a decision of exactly one counter, if the request was not a repeat; otherwise undefined. */
   static onlyPlanOf(decision: Decision): CheckPlan | undefined {
     const { checks } = decision.#request;

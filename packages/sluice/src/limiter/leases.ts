@@ -74,6 +74,12 @@ export class Leases {
     if (place !== undefined) this.#shedder.resume(place);
   }
 
+  /** Frees the place in flight of a lease, and leaves what the store holds to another attempt of the request. */
+  freePlace({ id }: Lease): void {
+    const place = IN_FLIGHT.exec(id)?.[1];
+    if (place !== undefined) this.#shedder.release(place, "refused");
+  }
+
   /** False if the lease was no longer held. */
   async release(leaseId: string, hasLeft = false): Promise<boolean> {
     const [, place, stored] = IN_FLIGHT.exec(leaseId) ?? [undefined, undefined, leaseId];

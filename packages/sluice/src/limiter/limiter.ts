@@ -122,15 +122,26 @@ export class Limiter extends LimiterOperations {
     try {
       await this.#waits.untilTurn(decision, options.signal);
       if (lease !== undefined) this.#leases.resume(lease);
-      return decision;
     } catch (error) {
       await this.#leave(decision);
       throw error;
     }
+    if (await this.#refunds.isStanding(decision)) return decision;
+    // A retry shares the turn of the first attempt, which has left and given it back: this one needs a turn of its own.
+    await this.#leave(decision);
+    const again = await this.#ask(attributes, options, true, this.#waits.isFull);
+    return again.delayMs === 0 ? again : await this.#untilTurn(again, attributes, options);
   }
 
-  /** Gives back what a request holds that will not run. Without the store nothing is given back: the turn is spent, the lease expires. */
+  /**
+   * Gives back what a request holds that will not run. Without the store nothing is given back: the turn is spent, the lease expires. A
+   * retry only frees its place in flight: the rest belongs to the first attempt, which may run.
+   */
   async #leave(decision: Decision): Promise<void> {
+    if (Decision.isRepeat(decision)) {
+      if (decision.lease !== undefined) this.#leases.freePlace(decision.lease);
+      return;
+    }
     await Promise.allSettled([this.#refunds.refund(decision), decision.lease?.release()]);
   }
 

@@ -22,6 +22,9 @@ interface RefundsOptions {
   readonly reservations: Reservations;
 }
 
+/** Stores remember an id for a minute; it may be forgotten while it is read. */
+const REMEMBERED_MS = 59_000;
+
 /** Shared by all limiters of this process: two on one store would both give back the same charge. */
 const refunded = new WeakSet<Decision>();
 /** Whose fallback charged a decision. Another limiter's fallback does not know the charge, and would give back what others used. */
@@ -61,6 +64,22 @@ export class Refunds {
       const settled = origin.id === undefined && error instanceof SluiceError && error.mayHaveRun;
       if (!settled) refunded.delete(decision);
       throw error;
+    }
+  }
+
+  /**
+   * Whether the charge of a decision stands. Only the charge of a retry may have been given back by others: by the attempt that made it.
+   * True if that is unknown: the store does not answer, or no longer remembers the id.
+   */
+  async isStanding(decision: Decision): Promise<boolean> {
+    const { id, entryId, nowMs, reply } = Decision.originOf(decision);
+    const repeatedAtMs = reply?.repeated?.atMs;
+    if (id === undefined || repeatedAtMs === undefined) return true;
+    if (repeatedAtMs - nowMs + decision.delayMs > REMEMBERED_MS) return true;
+    try {
+      return (await this.#store.recall(id))?.repeated?.entryId === entryId;
+    } catch {
+      return true;
     }
   }
 

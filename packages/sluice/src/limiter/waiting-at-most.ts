@@ -48,7 +48,20 @@ function planFor(plan: CheckPlan, callerWaitsMs: number): CheckPlan {
 
 /** The reply to a caller that would have waited if there were not too many others: rules with turns refuse it for that reason. */
 export function tooManyWaiting(reply: StoreReply, checks: readonly Check[]): StoreReply {
-  const judged = reply.repeated?.checks ?? checks;
+  const { repeated } = reply;
+  const judged = repeated?.checks ?? checks;
+  const agedMs = repeated === undefined ? 0 : Math.max(0, repeated.atMs - reply.nowMs);
+  const waits = ({ plan }: Check, found: Verdict): boolean => plan.mode === "enforce" && found.delayMs > agedMs;
+  // The first attempt of the id waits; this one may not, and what was charged is that attempt's.
+  if (judged.some((check, i) => waits(check, reply.verdicts[i]!))) {
+    const verdicts = reply.verdicts.map((found, i): Verdict => {
+      const uncharged = { ...found, charged: false };
+      if (!waits(judged[i]!, found)) return uncharged;
+      const retryAfterMs = found.delayMs - agedMs;
+      return { ...uncharged, allowed: false, delayMs: 0, retryAfterMs, reason: "too-many-waiting" };
+    });
+    return { ...reply, verdicts };
+  }
   const verdicts = reply.verdicts.map((found, i): Verdict => {
     const { maxWaitMs } = judged[i]!.plan;
     const isTooEarly = found.reason === "limit" || found.reason === "min-interval";

@@ -103,6 +103,48 @@ test("beyond maxWaiting nobody waits: the request is refused with its own reason
   await Promise.all(turns);
 });
 
+test("a retry by id shares the first attempt's turn: whichever of them leaves, the one that runs is charged", async () => {
+  const clock = virtualClock();
+  const limiter = createLimiter({ clock, rules: [rule] });
+  await limiter.acquire({});
+  const [first, second] = [new AbortController(), new AbortController()];
+  const attempt = limiter.acquire({}, { id: "x", signal: first.signal });
+  await isSettled(attempt);
+  const leaver = limiter.acquire({}, { id: "x", signal: second.signal });
+  await isSettled(leaver);
+  second.abort(new Error("left"));
+  await expect(leaver).rejects.toThrow("left");
+  // The first attempt still has its turn, in one second.
+  expect((await limiter.check({})).delayMs).toBe(2_000);
+  const retry = limiter.acquire({}, { id: "x" });
+  await isSettled(retry);
+  first.abort(new Error("left"));
+  await expect(attempt).rejects.toThrow("left");
+  // Now others may have it.
+  expect((await limiter.check({})).delayMs).toBe(1_000);
+  clock.advance("1s");
+  expect(await isSettled(retry)).toBe(false);
+  clock.advance("2s");
+  expect((await retry).allowed).toBe(true);
+  expect((await limiter.check({})).delayMs).toBe(1_000);
+});
+
+test("beyond maxWaiting a retry by id is refused, and leaves the first attempt its turn", async () => {
+  const clock = virtualClock();
+  const places: Rule = { id: "places", key: [], algorithm: "concurrency", limit: 5 };
+  const limiter = createLimiter({ clock, rules: [rule, places], maxWaiting: 1 });
+  await limiter.acquire({});
+  const first = limiter.acquire({}, { id: "x" });
+  await isSettled(first);
+  clock.advance(400);
+  const retry = await limiter.acquire({}, { id: "x" });
+  expect(retry).toMatchObject({ allowed: false, reason: "too-many-waiting", retryAfterMs: 600, delayMs: 0 });
+  expect([retry.lease, await limiter.refund(retry)]).toEqual([undefined, false]);
+  expect((await limiter.check({})).delayMs).toBe(1_600);
+  clock.advance(600);
+  expect(await first).toMatchObject({ allowed: true, lease: expect.anything() });
+});
+
 test("a caller that waits less than the rule allows is refused if its turn is further away, and takes none", async () => {
   const clock = virtualClock();
   const limiter = createLimiter({ clock, rules: [rule] });
