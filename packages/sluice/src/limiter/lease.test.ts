@@ -49,3 +49,26 @@ test("a term of a year is renewed as often as a timer allows, not every millisec
   }
   expect(renewals).toBe(0);
 });
+
+test("a lease whose first term is nearly over for a retry is renewed as often as its new term needs", async () => {
+  vi.useFakeTimers();
+  try {
+    let renewals = 0;
+    const renew = (): number => {
+      renewals++;
+      return 30_000;
+    };
+    const keeper = { release: () => true, renew };
+    const lease = new Lease({ id: "x", expiresAfterMs: 0, sinceMonotonicMs: performance.now(), keeper });
+    const stop = Lease.keep(lease);
+    await vi.advanceTimersByTimeAsync(9_000);
+    expect(renewals).toBe(1);
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect(renewals).toBe(2);
+    stop();
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(renewals).toBe(2);
+  } finally {
+    vi.useRealTimers();
+  }
+});

@@ -22,6 +22,7 @@ export class Lease {
   /** Counted from the decision; 0 if a retry by request id found the lease already over. */
   readonly expiresAfterMs: number;
   readonly #keeper: LeaseKeeper;
+  #termMs: number;
   #endsAtMonotonicMs: number;
   #abort: AbortController | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -32,6 +33,7 @@ export class Lease {
     this.id = lease.id;
     this.expiresAfterMs = lease.expiresAfterMs;
     this.#keeper = lease.keeper;
+    this.#termMs = lease.expiresAfterMs;
     this.#endsAtMonotonicMs = lease.sinceMonotonicMs + safeTermMs(lease.expiresAfterMs);
   }
 
@@ -59,9 +61,33 @@ export class Lease {
     return await lease.#keeper.release(lease.id, true);
   }
 
-  /** How often to renew for a holder that keeps the lease as long as its work takes. */
-  static renewEveryMs({ expiresAfterMs }: Lease): number {
-    return Math.max(1, Math.min(expiresAfterMs / RENEWALS_A_TERM, LONGEST_TIMER_MS));
+  /**
+   * Renews for a holder that keeps the lease as long as its work takes, until it is lost or the returned function is called. A retry by
+   * request id may find the first term nearly over: the pauses follow the term that the last renewal began.
+   */
+  static keep(lease: Lease): () => void {
+    let timer: NodeJS.Timeout | undefined;
+    let isStopped = false;
+    const renewLater = (): void => {
+      const pauseMs = Math.max(1, Math.min(lease.#termMs / RENEWALS_A_TERM, LONGEST_TIMER_MS));
+      timer = setTimeout(() => {
+        lease.renew().then(
+          (isHeld) => {
+            if (isHeld && !isStopped) renewLater();
+          },
+          // The store is away: the lease may outlast that.
+          () => {
+            if (!isStopped) renewLater();
+          },
+        );
+      }, pauseMs);
+      timer.unref();
+    };
+    renewLater();
+    return () => {
+      isStopped = true;
+      clearTimeout(timer);
+    };
   }
 
   /** Holds the place for another full term. False if it was lost: stop the work, because someone else may have the place. */
@@ -73,6 +99,7 @@ export class Lease {
       this.#lose();
       return false;
     }
+    this.#termMs = expiresAfterMs;
     this.#endsAtMonotonicMs = sinceMonotonicMs + safeTermMs(expiresAfterMs);
     if (this.#abort !== undefined) this.#watch();
     return true;

@@ -80,11 +80,12 @@ export class Waits {
     const wait: Wait = { rule, key, beganMs, endsMs: beganMs + decision.delayMs };
     this.#waits.add(wait);
     this.#byRule.set(rule, (this.#byRule.get(rule) ?? 0) + 1);
-    const renewal = renewing(decision);
+    // A place that the request holds meanwhile must not expire.
+    const stopRenewing = decision.lease && Lease.keep(decision.lease);
     try {
       await this.#sleep(decision.delayMs, typeof signal === "function" ? signal() : signal);
     } finally {
-      clearInterval(renewal);
+      stopRenewing?.();
       this.#waits.delete(wait);
       const left = this.#byRule.get(rule)! - 1;
       if (left === 0) this.#byRule.delete(rule);
@@ -140,12 +141,4 @@ function longestWait({ checks, rule = "" }: Decision): string {
     if (check.mode === "enforce" && (check.delayMs ?? 0) > longest.delayMs!) longest = check;
   }
   return longest.rule;
-}
-
-/** A place that the request holds meanwhile must not expire. */
-function renewing({ lease }: Decision): NodeJS.Timeout | undefined {
-  if (lease === undefined) return undefined;
-  const timer = setInterval(() => void lease.renew().catch(() => undefined), Lease.renewEveryMs(lease));
-  timer.unref();
-  return timer;
 }

@@ -48,21 +48,13 @@ export function holdUntilEnd<Request>(
 ): End | undefined {
   const { lease } = decision;
   if (lease === undefined && !skipSuccessful && !skipFailed && settling === undefined) return undefined;
-  let renewal: NodeJS.Timeout | undefined;
-  if (lease !== undefined) {
-    renewal = setInterval(() => {
-      lease.renew().then((held) => {
-        if (!held) clearInterval(renewal);
-      }, ignore);
-    }, Lease.renewEveryMs(lease));
-    renewal.unref();
-  }
+  const stopRenewing = lease && Lease.keep(lease);
   const settleWith = settling && settle && settleAtEnd(decision, { limiter, settle, settling });
   let ended = false;
   return (end) => {
     if (ended) return;
     ended = true;
-    clearInterval(renewal);
+    stopRenewing?.();
     if (lease !== undefined) (end.isWhole ? lease.release() : Lease.leave(lease)).catch(ignore);
     // This also gives back what was held.
     const isGivenBack = isFailed(end) ? skipFailed : skipSuccessful;

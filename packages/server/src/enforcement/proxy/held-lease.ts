@@ -7,13 +7,12 @@ type ReleaseLease = (hasLeft: boolean) => void;
 
 export function holdLease({ lease }: Decision): ReleaseLease {
   if (lease === undefined) return () => undefined;
-  const timer = setInterval(() => void lease.renew().catch(() => undefined), Lease.renewEveryMs(lease));
-  timer.unref();
+  const stopRenewing = Lease.keep(lease);
   let released = false;
   return (hasLeft) => {
     if (released) return;
     released = true;
-    clearInterval(timer);
+    stopRenewing();
     // If the store is down the release fails, and the lease expires by itself.
     void (hasLeft ? Lease.leave(lease) : lease.release()).catch(() => undefined);
   };
