@@ -151,6 +151,66 @@ describe("a global rule", () => {
     expect(home.decides).toBeGreaterThan(0);
   });
 
+  test("a charge with an id is made once, and is refunded by its id or by a retry's decision", async () => {
+    const { eu, us } = open(GLOBAL, HERE);
+    const left = async (): Promise<number[]> => {
+      const { checks } = await eu.peek({ user: "a" }, { cost: 0 });
+      return checks.map(({ remaining }) => remaining);
+    };
+    const charge = () => eu.charge({ user: "a" }, { cost: 2, id: "c" });
+    const first = await charge();
+    expect(JSON.parse(JSON.stringify(await charge())).checks).toEqual(first.checks);
+    expect(await left()).toEqual([8, 1]);
+    expect(await us.refund("c")).toBe(false);
+    expect([await eu.refund("c"), await eu.refund("c")]).toEqual([true, false]);
+    expect(await left()).toEqual([10, 3]);
+    await charge();
+    const retry = await charge();
+    expect([await eu.refund(retry), await eu.refund("c")]).toEqual([true, false]);
+    expect(await left()).toEqual([10, 3]);
+  });
+
+  test("a retry of a charge gets the first decision, though the rules were edited", async () => {
+    const { eu } = open(GLOBAL);
+    const first = await eu.charge({ user: "a" }, { cost: 2, id: "c" });
+    eu.setRules([GLOBAL, { ...GLOBAL, id: "second" }]);
+    const retry = await eu.charge({ user: "a" }, { cost: 2, id: "c" });
+    expect(retry.checks).toEqual(first.checks);
+    const { checks } = await eu.peek({ user: "a" }, { cost: 0 });
+    expect(checks.map(({ remaining }) => remaining)).toEqual([8, 10]);
+  });
+
+  test("while home is away, an id that only the region remembers is refunded; another is not reported as unknown", async () => {
+    const { eu, home } = open(PLENTY, HERE);
+    await eu.check({ user: "a" }, { id: "here" });
+    home.recall = () => {
+      throw new SluiceError("store-unavailable", "cut off");
+    };
+    expect(await eu.refund("here")).toBe(true);
+    await expect(eu.refund("never")).rejects.toThrow("cut off");
+  });
+
+  test.each([GLOBAL, PLENTY])(
+    "a repeated id has the numbers of its first answer, from a store in another process",
+    async (rule) => {
+      class Remote extends MemoryStore {
+        override decide(...args: Parameters<MemoryStore["decide"]>): ReturnType<MemoryStore["decide"]> {
+          return structuredClone(super.decide(...args));
+        }
+      }
+      const eu = createLimiter({ rules: [rule], store: new Remote(), globalStore: new Home(), region: "eu" });
+      for (let i = 0; i < 14; i++) {
+        const first = await eu.check({ user: "a" }, { id: `id-${i}` });
+        for (const ask of ["check", "peek"] as const) {
+          const again = await eu[ask]({ user: "a" }, { id: `id-${i}` });
+          expect([i, ask, JSON.stringify(again)]).toEqual([i, ask, JSON.stringify(first)]);
+        }
+      }
+      eu.setRules([{ ...rule, scope: "region" }]);
+      expect((await eu.check({ user: "a" }, { id: "id-3" })).resetAfterMs).toBeGreaterThanOrEqual(0);
+    },
+  );
+
   test("units are given back by giveBack, and a reset starts over in every region", async () => {
     const { eu, us } = open(GLOBAL);
     expect(await passed(eu, 20)).toBe(10);

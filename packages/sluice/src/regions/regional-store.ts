@@ -24,6 +24,7 @@ import type {
   StoreRequest,
 } from "../store/store.js";
 import { HomeFetches, homePlan, type RegionStats } from "./home-fetches.js";
+import { asFirstAnswered, joinRecalled, joinRepeated, pass, refused } from "./regional-replies.js";
 
 interface RegionalStoreOptions {
   readonly region: string;
@@ -35,8 +36,6 @@ interface RegionalStoreOptions {
 
 /** How long a request waits for units that others may take before it. */
 const PATIENCE_MS = 1_500;
-/** The wait reported to a client whose request found no unit in time. */
-const RETRY_MS = 100;
 
 /** A request in flight: which of its global checks a failure policy answers, and why. */
 interface Attempt {
@@ -53,6 +52,7 @@ export class RegionalStore implements Store {
   readonly #options: RegionalStoreOptions;
   readonly #fetches: HomeFetches;
   #regions: InstanceCount | undefined;
+  #hasGlobal = false;
   #homeReady: Promise<boolean> | undefined;
   #requests = 0;
   #waited = 0;
@@ -85,6 +85,7 @@ export class RegionalStore implements Store {
 
   /** Called once a rule is global. */
   countRegions(): void {
+    this.#hasGlobal = true;
     this.#regions ??= this.#home.countInstances?.(this.#options.region, (roundTripMs) =>
       this.#fetches.beat(roundTripMs),
     );
@@ -121,7 +122,7 @@ export class RegionalStore implements Store {
       if (checks[i]!.charge === true) return this.#charge(request);
       hasGlobal = true;
     }
-    if (!hasGlobal) return this.#region.decide(request);
+    if (!hasGlobal) return this.#decideHere(request);
     if (!request.charge) return this.#look(request);
     this.#requests++;
     const untilMonotonicMs = performance.now() + PATIENCE_MS;
@@ -131,6 +132,14 @@ export class RegionalStore implements Store {
     const reply = this.#region.decide(pooled(attempt));
     if (reply instanceof Promise) return reply.then((answered) => this.#answered(attempt, answered));
     return this.#answered(attempt, reply);
+  }
+
+  /** An id may stand for a decision from before an edit, when a rule of it was global. */
+  #decideHere(request: StoreRequest): MaybePromise<StoreReply> {
+    const reply = this.#region.decide(request);
+    if (request.id === undefined) return reply;
+    if (reply instanceof Promise) return reply.then((answered) => asFirstAnswered(answered));
+    return asFirstAnswered(reply);
   }
 
   /** Finishes with this reply, or fetches what is lacking and asks again. */
@@ -151,7 +160,7 @@ export class RegionalStore implements Store {
       if (lacking.length === 0 || !(await this.#fetch(attempt, lacking))) break;
     }
     const reply = await this.#region.decide(pooled(attempt));
-    if (reply.repeated !== undefined) return { ...reply, guarantee: "prefetched" };
+    if (reply.repeated !== undefined) return asFirstAnswered(reply);
     return this.#done(attempt, refused(reply, this.#read(attempt, reply)));
   }
 
@@ -159,10 +168,9 @@ export class RegionalStore implements Store {
    * Reads what the pools report along with their verdicts. Returns the indices of checks that lack units, if the request would pass
    * otherwise: in that case nothing of it was charged.
    */
-  #read({ request, byPolicy }: Attempt, { verdicts, repeated }: StoreReply): number[] {
+  #read({ request, byPolicy }: Attempt, { verdicts }: StoreReply): number[] {
     const { checks } = request;
     const lacking: number[] = [];
-    if (repeated !== undefined) return lacking;
     let isRefused = false;
     for (let i = 0; i < checks.length; i++) {
       const check = checks[i]!;
@@ -236,6 +244,7 @@ export class RegionalStore implements Store {
   async #look(request: StoreRequest): Promise<StoreReply> {
     const attempt: Attempt = { request, byPolicy: new Map(), untilMonotonicMs: 0, cause: undefined, hasWaited: false };
     const reply = await this.#region.decide(pooled(attempt));
+    if (reply.repeated !== undefined) return asFirstAnswered(reply);
     const short = request.checks.flatMap((check, i) => {
       const found = reply.verdicts[i]!;
       if (isGlobal(check)) found.resetAfterMs = found.resetAfterMs < 0 ? -1 - found.resetAfterMs : found.resetAfterMs;
@@ -264,8 +273,17 @@ export class RegionalStore implements Store {
     const placeOf = (check: Check): number => others.indexOf(check);
     const rest = others.map((check) => ({ ...check, live: check.live < 0 ? -1 : placeOf(checks[check.live]!) }));
     const charges = checks.filter(isCharged).map(homeCheckOf);
-    const atHome = await this.#home.decide({ ...request, checks: charges, fetches: undefined });
+    const atHome = await this.#home.decide({
+      ...request,
+      checks: charges,
+      fetches: undefined,
+      id: this.#idAtHome(request.id),
+    });
     const here = rest.length === 0 ? undefined : await this.decide({ ...request, checks: rest, fetches: undefined });
+    if (atHome.repeated !== undefined || here?.repeated !== undefined) {
+      const first = { reply: atHome, checks: charges };
+      return joinRepeated(here === undefined ? [first] : [first, { reply: here, checks: rest }], request);
+    }
     let home = 0;
     let own = 0;
     const verdicts: Verdict[] = [];
@@ -279,8 +297,19 @@ export class RegionalStore implements Store {
     return { nowMs, guarantee, verdicts, timesMs, ...(judged && { judged: { ...judged, checks } }) };
   }
 
-  recall(id: string): MaybePromise<StoreReply | undefined> {
-    return this.#region.recall(id);
+  /** Charges of global rules are remembered at home. While home is away, what the region remembers can be given back. */
+  async recall(id: string): Promise<StoreReply | undefined> {
+    const atHomeToo = async () => (this.#hasGlobal ? await this.#home.recall(this.#idAtHome(id)!) : undefined);
+    const [here, atHome] = await Promise.allSettled([this.#region.recall(id), atHomeToo()]);
+    if (here.status === "rejected") throw here.reason;
+    if (atHome.status === "rejected" && here.value === undefined) throw atHome.reason;
+    const replies = [atHome.status === "fulfilled" ? atHome.value : undefined, here.value];
+    return joinRecalled(replies.flatMap((reply) => reply ?? []));
+  }
+
+  /** The same id in two regions is two requests. */
+  #idAtHome(id: string | undefined): string | undefined {
+    return id === undefined ? undefined : `${this.#options.region}:${id}`;
   }
 
   /** A unit goes back into the pool if its use was not reported to the global store; a charge is given back at home. */
@@ -296,7 +325,7 @@ export class RegionalStore implements Store {
     }
     const given = await this.#refundHere(here, pools, id);
     if (atHome.length === 0) return given;
-    return (await this.#home.refund({ charges: atHome, id })) || given;
+    return (await this.#home.refund({ charges: atHome, id: this.#idAtHome(id) })) || given;
   }
 
   /** If nothing can be given back, nothing is done: the id still stands for its charge. */
@@ -413,17 +442,4 @@ function pooled({ request, byPolicy }: Attempt): StoreRequest {
   const checks = request.checks.map((check, i) => byPolicy.get(i) ?? (isGlobal(check) ? pooledCheck(check) : check));
   if (fetches === undefined || byPolicy.size === 0) return { ...request, checks };
   return { ...request, checks, fetches: fetches.map((fetch, i) => (byPolicy.has(i) ? undefined : fetch)) };
-}
-
-function pass(found: Verdict): void {
-  found.allowed = true;
-  found.remaining = Math.max(0, found.remaining);
-  found.retryAfterMs = 0;
-  found.reason = undefined;
-}
-
-/** For checks whose units did not arrive in time. */
-function refused(reply: StoreReply, lacking: readonly number[]): StoreReply {
-  for (const i of lacking) reply.verdicts[i]!.retryAfterMs = RETRY_MS;
-  return reply;
 }
