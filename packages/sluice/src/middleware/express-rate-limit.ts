@@ -19,6 +19,7 @@ import { createLimiter, type Limiter } from "../limiter/limiter.js";
 import { formatDuration } from "../rules/duration.js";
 import { DEFAULT_FAILURE_POLICY, type FailurePolicy } from "../rules/rule.js";
 import type { Store as CounterStore } from "../store/store.js";
+import { KeptDecisions } from "./kept-decisions.js";
 
 export interface RollingStoreOptions {
   /** Where counters live. Default: the memory of this process. */
@@ -44,8 +45,6 @@ const PREFIX = /^[a-z0-9][a-z0-9-_.]{0,63}$/;
 const UNBOUNDED_LIMIT = 100_000;
 /** How long a hit waits for `init`: long enough for an application's setup, not forever. */
 const INIT_PATIENCE_MS = 1_000;
-/** Decisions kept for `decrement`, over all keys. */
-const MOST_KEPT = 10_000;
 
 /** One `increment` and its outcome. */
 interface Hit {
@@ -67,9 +66,8 @@ export class RollingStore implements Store {
   readonly #options: RollingStoreOptions;
   #ready: Ready | undefined;
   #waiting: ((ready: Ready) => void)[] = [];
-  /** The decisions of each key that `decrement` can take back, latest last. */
-  readonly #kept = new Map<string, Decision[]>();
-  #keptCount = 0;
+  /** What `decrement` can take back. */
+  readonly #kept = new KeptDecisions();
   /** The hit of the current request; only if `decrement` will be called. */
   #hits: AsyncLocalStorage<Hit> | undefined;
 
@@ -122,7 +120,7 @@ export class RollingStore implements Store {
     }
     if (decision.allowed) {
       hit.decision = decision;
-      this.#keep(key, decision);
+      this.#kept.keep(key, decision);
     }
     return hitsOf(decision, limit);
   }
@@ -136,29 +134,20 @@ export class RollingStore implements Store {
   async decrement(key: string): Promise<void> {
     const hit = this.#hits?.getStore();
     const { limiter } = this.#ready ?? (await this.#initialised());
-    const decision = hit?.key === key && !hit.isGivenBack ? this.#takeBack(hit) : this.#latestOf(key);
+    // Direct callers take back the latest admitted hit.
+    const decision = hit?.key === key && !hit.isGivenBack ? this.#takeBack(hit) : this.#kept.takeLatest(key);
     if (decision !== undefined) await limiter.refund(decision);
   }
 
   #takeBack(hit: Hit): Decision | undefined {
     hit.isGivenBack = true;
     const { key, decision } = hit;
-    const at = decision === undefined ? -1 : (this.#kept.get(key)?.indexOf(decision) ?? -1);
-    if (at === -1) return undefined;
-    this.#keptCount--;
-    return this.#kept.get(key)!.splice(at, 1)[0];
-  }
-
-  /** For direct callers: the latest admitted hit. */
-  #latestOf(key: string): Decision | undefined {
-    const decision = this.#kept.get(key)?.pop();
-    if (decision !== undefined) this.#keptCount--;
-    return decision;
+    return decision !== undefined && this.#kept.take(key, decision) ? decision : undefined;
   }
 
   async resetKey(key: string): Promise<void> {
     const { limiter } = this.#ready ?? (await this.#initialised());
-    this.#forget(key);
+    this.#kept.forget(key);
     await limiter.reset(this.prefix, { key });
   }
 
@@ -181,26 +170,6 @@ export class RollingStore implements Store {
         resolve(ready);
       });
     });
-  }
-
-  #keep(key: string, decision: Decision): void {
-    const decisions = this.#kept.get(key) ?? [];
-    decisions.push(decision);
-    // Moved to the end, so that the key that was idle longest is forgotten first.
-    this.#kept.delete(key);
-    this.#kept.set(key, decisions);
-    this.#keptCount++;
-    while (this.#keptCount > MOST_KEPT) {
-      const [oldest, its] = this.#kept.entries().next().value!;
-      its.shift();
-      this.#keptCount--;
-      if (its.length === 0) this.#kept.delete(oldest);
-    }
-  }
-
-  #forget(key: string): void {
-    this.#keptCount -= this.#kept.get(key)?.length ?? 0;
-    this.#kept.delete(key);
   }
 }
 
