@@ -68,6 +68,9 @@ export function watchClient(client: Emitter): ClientWatch {
   };
 }
 
+/** How a first connection attempt ends. */
+const OUTCOMES = ["ready", "close", "end", "error"] as const;
+
 /** A node of an ioredis cluster. */
 interface ClusterNode extends Emitter {
   readonly options: { readonly host?: string; readonly port?: number; readonly readOnly?: boolean };
@@ -79,18 +82,23 @@ interface ClusterNode extends Emitter {
  * would delay checks as long as a cold start may.
  */
 export function coldStartOf(client: Emitter): (node: string) => boolean {
-  let isCold = client.status !== "ready" && client.isReady !== true;
-  const warm = (): void => {
-    isCold = false;
-  };
-  for (const event of ["ready", "close", "end", "error"]) client.on(event, warm);
+  if (client.status === "ready" || client.isReady === true) return () => false;
+  let isCold = true;
   const cold = new Set<string>();
-  client.on("+node", (added?: unknown) => {
-    const node = added as ClusterNode;
+  const added = (one?: unknown): void => {
+    const node = one as ClusterNode;
     const name = `${node.options.host}:${node.options.port}`;
-    if (!isCold || node.options.readOnly === true) return;
+    if (node.options.readOnly === true) return;
     cold.add(name);
     for (const event of ["ready", "close", "end"]) node.on(event, () => cold.delete(name));
-  });
+  };
+  // A client that was passed in outlives its stores: no listener stays on it.
+  const warm = (): void => {
+    isCold = false;
+    for (const event of OUTCOMES) client.off(event, warm);
+    client.off("+node", added);
+  };
+  for (const event of OUTCOMES) client.on(event, warm);
+  client.on("+node", added);
   return (node) => isCold || (cold.size > 0 && cold.has(node));
 }
