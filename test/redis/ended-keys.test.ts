@@ -57,6 +57,31 @@ describe.skipIf(whyMissing("redis"))("keys that Redis shows beyond their end", (
     await limiter.close();
   });
 
+  test.each(["alone", "with an id"])(
+    "a key lives as long as the longest window that refused it in one call (%s)",
+    async (how) => {
+      const short: Rule = { id: "pages", key: [], algorithm: "fixed-window", limit: 1, window: "10m" };
+      const long: Rule = { ...short, window: "365d" };
+      for (const order of [
+        [short, long],
+        [long, short],
+      ]) {
+        await client.flushall();
+        const limiter = limiterOf(short);
+        await limiter.check({});
+        const key = (await client.keys("*pages*"))[0]!;
+        // Checks of one turn share a call, under whatever rules each was made.
+        const asked = order.map((rule, i) => {
+          limiter.setRules([rule]);
+          return limiter.check({}, how === "alone" ? {} : { id: `${i}` });
+        });
+        expect((await Promise.all(asked)).map(({ allowed }) => allowed)).toEqual([false, false]);
+        expect(await client.pttl(key)).toBeGreaterThan(HOUR_MS);
+        await limiter.close();
+      }
+    },
+  );
+
   test.each([1, 2])("a full bucket forgets what a clock that stepped back left ahead of it (cost %i)", async (cost) => {
     const limiter = limiterOf({ id: "bucket", key: [], algorithm: "token-bucket", limit: 10, window: "1s" });
     await limiter.check({}, { cost: 4 });

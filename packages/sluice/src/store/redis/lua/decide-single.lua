@@ -45,7 +45,7 @@ for g = 1, #KEYS do
       elseif alone and passed == 0 then
         outlive(key, reset)
       elseif not alone then
-        refused[key] = reset
+        refused[key] = max(refused[key] or 0, reset)
       end
       break
     end

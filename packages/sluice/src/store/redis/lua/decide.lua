@@ -61,7 +61,7 @@ local function charge_in_full(i, charging, entry_id)
     touched[key] = true
   end
   allowed[i], remaining[i], retry[i], reset[i], reason[i] = body.look(state, policy, 0, true)
-  if not allowed[i] then refused[key] = reset[i] end
+  if not allowed[i] then refused[key] = max(refused[key] or 0, reset[i]) end
   if state.moved then touched[key] = true end
 end
 
@@ -107,7 +107,7 @@ local function decide(count, any_charge, charging, entry_id, out)
       local state = state_of(key, body)
       allowed[i], remaining[i], retry[i], reset[i], reason[i] = body.look(state, policy, costs[i])
       if state.moved then touched[key] = true end
-      if not allowed[i] then refused[key] = reset[i] end
+      if not allowed[i] then refused[key] = max(refused[key] or 0, reset[i]) end
       if blocks[i] then apply_block(i, charging) end
       if not allowed[i] then
         if modes[i] == 0 then refusals, refuser = refusals + 1, i end
