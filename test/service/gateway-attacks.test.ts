@@ -40,6 +40,7 @@ const rules: Rule[] = [
       window: "1d",
     }),
   ),
+  { id: "once", match: { path: "/once" }, key: [], algorithm: "fixed-window", limit: 1, window: "1d" },
   { id: "by-address", match: { path: "/v1/**" }, key: ["ip"], algorithm: "fixed-window", limit: 1, window: "1d" },
 ];
 const attributes = readFileSync(join(examples, "attributes", "attributes.yaml"), "utf8");
@@ -191,6 +192,11 @@ async function attack(port: number, requests: readonly string[]): Promise<void> 
   expect([(await ask(port, TARGET)).status, (await ask(port, "/free")).status]).toEqual([429, 200]);
 }
 
+/** Small ones: all of them fit into what the gateways and Sluice accept. */
+const thousand = Array.from({ length: 1_100 }, () => "A: a");
+const askBehindThousand = (port: number, target: string) =>
+  rawRequest(port, withHost(port, requestText({ target, headers: thousand })), 20_000);
+
 const withHeaders = hostileHeaders.map((headers) => requestText({ target: TARGET, headers }));
 
 describe.each(gateways)("%s", (gateway) => {
@@ -219,6 +225,13 @@ describe.each(gateways)("%s", (gateway) => {
       await attack(port, withHeaders);
       await attack(port, hostileRequests);
     }, 120_000);
+
+    test("a thousand headers in front of the question do not hide it", async () => {
+      seen.length = 0;
+      expect((await ask(port, "/once")).status).toBe(200);
+      for (let i = 0; i < 2; i++) expect((await askBehindThousand(port, "/once")).status).toBeGreaterThanOrEqual(400);
+      expect(seen).toEqual(["/once"]);
+    });
 
     test("a turn that is further away than the gateway waits is refused, and reaches nothing uncounted", async () => {
       seen.length = 0;

@@ -45,6 +45,8 @@ beforeAll(async () => {
       response.end("headers");
     } else response.end("plain");
   });
+  // It sees every field, as most servers do.
+  upstream.maxHeadersCount = 0;
   upstream.on("upgrade", (incoming, socket) => {
     seen.push(incoming);
     if (incoming.url === "/declined") {
@@ -152,6 +154,30 @@ describe("passing on", () => {
   test("an upstream that breaks off breaks the client's response too", async () => {
     const answer = await fetch(`${service.proxy}/break`);
     await expect(answer.text()).rejects.toThrow();
+  });
+});
+
+describe("a field behind a thousand others", () => {
+  const thousand = "a:\r\n".repeat(1_005);
+
+  test("is judged, as it is passed on", async () => {
+    const ask = async () => {
+      const { received, ended } = await openSocket(
+        `GET /plain HTTP/1.1\r\nConnection: close\r\n${thousand}Host: x\r\nX-User: hidden\r\n\r\n`,
+      );
+      await ended;
+      return received().slice(9, 12);
+    };
+    expect([await ask(), await ask(), await ask()]).toEqual(["200", "200", "429"]);
+    expect(seen.filter(({ rawHeaders }) => rawHeaders.includes("hidden")).length).toBe(2);
+  });
+
+  test("frames the body that goes with it", async () => {
+    const { received, ended } = await openSocket(
+      `POST /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${thousand}Content-Length: 5\r\n\r\nhello`,
+    );
+    await ended;
+    expect(received()).toMatch(/^HTTP\/1.1 200 OK\r\nx-length: 5\r\n.*\r\n\r\n.*hello/s);
   });
 });
 

@@ -22,6 +22,9 @@ export function boundedServer(tls: TlsFiles | undefined, listener: RequestListen
     if (request.socket.writable) listener(request, response);
   };
   const server = tls === undefined ? createServer(bounds, serve) : tlsServer(tls, serve);
+  // Node drops fields beyond the thousandth from `headers` without a word: a client could hide a field that is judged, or its body's length,
+  // behind a thousand others, and `rawHeaders` would still pass it on. `maxHeaderSize` bounds them.
+  server.maxHeadersCount = 0;
   // Ignore unknown expectations (RFC 9110, section 10.1.1). Node's own refusal has no problem body.
   server.on("checkExpectation", serve);
   return trackConnections(server);
