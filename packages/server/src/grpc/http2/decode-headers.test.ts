@@ -1,10 +1,10 @@
 import assert from "node:assert";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { randomOf } from "../../../../../test/harness/random.js";
 import { HeaderDecoder } from "./decode-headers.js";
 import type { HeaderField } from "./header-field.js";
 import { ConnectionError } from "./protocol.js";
-import type { RequestHead } from "./request-head.js";
+import { RequestHead } from "./request-head.js";
 
 function decoded(decoder: HeaderDecoder, hex: string): string[] {
   const fields: string[] = [];
@@ -64,6 +64,19 @@ test.each([
   ["a wrong Huffman code", "4084ffffffff00"],
 ])("%s ends the connection", (_what, hex) => {
   expect(() => decoded(new HeaderDecoder(), hex)).toThrow(ConnectionError);
+});
+
+test("a name of 4 KiB is checked once, however often a block refers to it", () => {
+  const decoder = new HeaderDecoder();
+  const name = "n".repeat(4_000);
+  decoder.decode(Buffer.concat([Buffer.of(0x40, 127, 161, 30), Buffer.from(name), Buffer.of(0)]), new RequestHead());
+  const head = new RequestHead();
+  const checked = vi.spyOn(RegExp.prototype, "test");
+  // Literals without indexing: entry 62 and an empty value in three bytes.
+  decoder.decode(Buffer.alloc(15_000, Buffer.of(0x0f, 0x2f, 0)), head);
+  const longest = checked.mock.calls.reduce((most, [text]) => Math.max(most, text.length), 0);
+  checked.mockRestore();
+  expect([longest, head.isTooLarge]).toEqual([0, true]);
 });
 
 const BLOCKS = 100_000;

@@ -2,7 +2,7 @@
  * HPACK decoder (RFC 7541). There is one per connection, and it must see every header block in order.
  * A block that fails to decode ends the connection: the dynamic table would be out of sync for all later blocks.
  */
-import { headerField } from "./header-field.js";
+import { fieldOf, headerField } from "./header-field.js";
 import { HeaderTable } from "./header-table.js";
 import { decodeHuffman } from "./huffman.js";
 import { ConnectionError, errorCodes } from "./protocol.js";
@@ -49,8 +49,7 @@ export class HeaderDecoder {
 
   #literal(prefixBits: number) {
     const index = this.#integer(prefixBits);
-    const name = index === 0 ? this.#string() : this.#field(index).name;
-    return headerField(name, this.#string());
+    return index === 0 ? headerField(this.#string(), this.#string()) : fieldOf(this.#field(index), this.#string());
   }
 
   #integer(prefixBits: number): number {

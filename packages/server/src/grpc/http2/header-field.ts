@@ -16,10 +16,14 @@ export type ReadField = (typeof readFields)[number];
 
 type FieldKind = "other" | "malformed" | ":method" | ":scheme" | ":path" | ":authority" | "content-length" | ReadField;
 
+/** What the name alone decides; `te` is judged by its value too. */
+type NameKind = FieldKind | "te";
+
 export interface HeaderField {
   readonly name: string;
   readonly value: string;
   readonly kind: FieldKind;
+  readonly nameKind: NameKind;
   /** Size as defined by RFC 7541, section 4.1. */
   readonly size: number;
 }
@@ -47,13 +51,32 @@ const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
 const BAD_VALUE = /[\0\r\n]|^[ \t]|[ \t]$/;
 
 export function headerField(name: string, value: string): HeaderField {
-  return { name, value, kind: kindOf(name, value), size: name.length + value.length + FIELD_OVERHEAD_BYTES };
+  return fieldOf({ name, nameKind: nameKindOf(name) }, value);
 }
 
-function kindOf(name: string, value: string): FieldKind {
-  if (BAD_VALUE.test(value)) return "malformed";
+/**
+ * A field with the name of one in the table. The name was checked when it was added: three bytes of a block can refer to a name of 4 KiB,
+ * and a frame holds thousands of them.
+ */
+export function fieldOf({ name, nameKind }: Pick<HeaderField, "name" | "nameKind">, value: string): HeaderField {
+  return {
+    name,
+    value,
+    nameKind,
+    kind: kindOf(nameKind, value),
+    size: name.length + value.length + FIELD_OVERHEAD_BYTES,
+  };
+}
+
+function nameKindOf(name: string): NameKind {
   if (own.has(name)) return name as FieldKind;
   // Also rejects pseudo-header fields that requests do not have, such as `:status`.
   if (!NAME.test(name) || ofConnection.has(name)) return "malformed";
-  return name === "te" && value !== "trailers" ? "malformed" : "other";
+  return name === "te" ? "te" : "other";
+}
+
+function kindOf(nameKind: NameKind, value: string): FieldKind {
+  if (BAD_VALUE.test(value)) return "malformed";
+  if (nameKind === "te") return value === "trailers" ? "other" : "malformed";
+  return nameKind;
 }
