@@ -194,6 +194,20 @@ test("large answers that no window takes end the connection at 8 MiB", async () 
   expect(peer.goaway).toBe("enhanceYourCalm");
 });
 
+test("answers that no window takes: beyond 64 MiB over all connections, those with more than their share end", async () => {
+  const { port, mistakes } = await start({ answerBytes: 2 ** 20 });
+  const shut = { settings: Buffer.concat([Buffer.of(0, 4), number(0)]) };
+  const peers = await Promise.all(Array.from({ length: 12 }, () => RawPeer.connect(port, shut)));
+  for (let id = 1; id < 15; id += 2) {
+    for (const peer of peers) peer.send(wholeCall(id));
+    await Promise.all(peers.map((peer) => peer.isRead().catch(() => undefined)));
+  }
+  const ended = mistakes.length;
+  expect(ended).toBeGreaterThan(0);
+  expect(ended).toBeLessThan(12);
+  for (const peer of peers) peer.destroy();
+});
+
 test("an answer that no window takes in time ends its call alone; those of a busy connection that are taken late are sent", async () => {
   const { port, mistakes } = await start({ answerBytes: 100, takeWithinMs: 1_500 });
   const peer = await RawPeer.connect(port, { settings: Buffer.concat([Buffer.of(0, 4), number(0)]) });

@@ -10,6 +10,7 @@ import { Connection } from "./http2/connection.js";
 import { encodeHeaders } from "./http2/encode-headers.js";
 import { errorCodes } from "./http2/protocol.js";
 import type { RequestHead } from "./http2/request-head.js";
+import { WaitingData } from "./http2/sender.js";
 import type { Stream } from "./http2/stream.js";
 import { OpenStreams } from "./http2/streams.js";
 import { type HalfSentBounds, MessageBudget } from "./message-budget.js";
@@ -48,6 +49,7 @@ export class GrpcTransport {
   readonly #options: TransportOptions;
   readonly #methods = new Map<string, Method>();
   readonly #open = new OpenStreams();
+  readonly #waiting = new WaitingData();
   /** With the time at which each was pinged. */
   readonly #connections = new Map<Connection, { pingedMonotonicMs: number | undefined }>();
   readonly #budget: MessageBudget;
@@ -139,6 +141,7 @@ export class GrpcTransport {
       onFailure,
       toldStreams: this.#options.mostStreams,
       open: this.#open,
+      waiting: this.#waiting,
     });
     const { mostMessageBytes } = this.#options;
     const caller: Caller = {

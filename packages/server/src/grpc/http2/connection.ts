@@ -22,7 +22,7 @@ import {
   sizeError,
 } from "./protocol.js";
 import { MOST_HEADER_LIST_BYTES, type RequestHead } from "./request-head.js";
-import { Sender } from "./sender.js";
+import { Sender, type WaitingData } from "./sender.js";
 import type { Stream } from "./stream.js";
 import { MOST_STREAMS, OpenStreams, SMALL_STEP_BYTES, Streams } from "./streams.js";
 
@@ -47,6 +47,8 @@ interface ConnectionEvents {
   readonly toldStreams?: number | undefined;
   /** Open streams over all connections of a server. Default: this connection only. */
   readonly open?: OpenStreams;
+  /** Data waiting for windows, over all connections of a server. Default: this connection only. */
+  readonly waiting?: WaitingData;
 }
 
 export class Connection {
@@ -75,11 +77,12 @@ export class Connection {
     this.#socket = socket;
     this.#events = events;
     this.#output = new Output(socket, () => this.#readOn());
-    this.#sender = new Sender(this.#output, {
-      onLocalClosed: (stream) => this.#streams.localClosed(stream),
-      onReset: (stream) => this.#streams.wasReset(stream),
+    const senderEvents = {
+      onLocalClosed: (stream: Stream) => this.#streams.localClosed(stream),
+      onReset: (stream: Stream) => this.#streams.wasReset(stream),
       onOverflow: () => this.#fail(calm("answers wait for a window that is not given")),
-    });
+    };
+    this.#sender = new Sender(this.#output, senderEvents, events.waiting);
     this.#open = events.open ?? new OpenStreams();
     this.#streams = new Streams(this.#sender, this.#open, {
       onRequest: (stream, head) => events.onRequest(stream, head),

@@ -4,10 +4,10 @@ import { expect, test } from "vitest";
 import { FrameReader } from "./frame-reader.js";
 import { Output } from "./output.js";
 import { flags, frameTypes, INITIAL_WINDOW, PREFACE } from "./protocol.js";
-import { Sender } from "./sender.js";
+import { Sender, WaitingData } from "./sender.js";
 import { Stream } from "./stream.js";
 
-function open() {
+function open(all = new WaitingData()) {
   const frames: { type: number; streamId: number; length: number; ends: boolean }[] = [];
   const reader = new FrameReader(({ type, streamId, flags: marks, from, to }) => {
     frames.push({ type, streamId, length: to - from, ends: (marks & flags.endStream) !== 0 });
@@ -22,11 +22,12 @@ function open() {
   const output = new Output(socket as unknown as Socket);
   const closed: number[] = [];
   let overflows = 0;
-  const sender = new Sender(output, {
-    onLocalClosed: ({ id }) => closed.push(id),
+  const events = {
+    onLocalClosed: ({ id }: Stream) => void closed.push(id),
     onReset: () => undefined,
     onOverflow: () => void overflows++,
-  });
+  };
+  const sender = new Sender(output, events, all);
   const dataOf = (id?: number) => frames.filter(({ type, streamId }) => type === 0 && (id ?? streamId) === streamId);
   const sent = (id?: number): number => {
     output.flush();
@@ -167,6 +168,38 @@ test("more than 8 MiB of answers waiting for a window are an overflow", () => {
   expect(overflows()).toBe(0);
   streams[8]!.data(Buffer.alloc(1));
   expect(overflows()).toBe(1);
+});
+
+test("a message counts whole until its last byte is sent, as it is held in memory", () => {
+  const { sender, sent, overflows } = open();
+  sender.widen(2 ** 24);
+  sender.initialWindow = 2 ** 20 - 1;
+  const message = Buffer.alloc(2 ** 20);
+  const streams = Array.from({ length: 9 }, (_, i) => new Stream(2 * i + 1, sender));
+  for (const stream of streams.slice(0, 8)) stream.data(message);
+  expect([sent(), overflows()]).toEqual([8 * (2 ** 20 - 1), 0]);
+  streams[8]!.data(message);
+  expect(overflows()).toBe(1);
+});
+
+test("beyond 64 MiB over all connections, those with more than their share of it overflow", () => {
+  const all = new WaitingData();
+  const message = Buffer.alloc(2 ** 20);
+  const connections = Array.from({ length: 17 }, () => {
+    const { sender, overflows } = open(all);
+    sender.initialWindow = 0;
+    const stream = new Stream(1, sender);
+    return { sender, stream, overflows, add: () => void stream.data(message) };
+  });
+  const [small, ...large] = connections;
+  for (const { add } of large) for (let i = 0; i < 4; i++) add();
+  expect([all.bytes, all.connections]).toEqual([64 * 2 ** 20, 16]);
+  small!.add();
+  expect(connections.map(({ overflows }) => overflows())).toEqual(connections.map(() => 0));
+  large[0]!.add();
+  expect(connections.map(({ overflows }) => overflows())).toEqual(connections.map((_, i) => (i === 1 ? 1 : 0)));
+  for (const { sender, stream } of connections) sender.forget(stream);
+  expect([all.bytes, all.connections]).toEqual([0, 0]);
 });
 
 test("a window above 2^31-1 is refused", () => {

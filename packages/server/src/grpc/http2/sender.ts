@@ -16,10 +16,17 @@ import {
 } from "./protocol.js";
 import type { Stream } from "./stream.js";
 
-/** Bound for data waiting for window, over all streams of a connection. */
+/** Bounds for data waiting for window: over all streams of a connection, and over all connections of a server. */
 const MOST_WAITING_BYTES = 8 * 2 ** 20;
+const MOST_WAITING_IN_ALL = 64 * 2 ** 20;
 const LAST = { isLast: true } as const;
 const LAST_NOT = { isLast: false } as const;
+
+/** Data waiting for windows, over several connections, and how many of them have some. */
+export class WaitingData {
+  bytes = 0;
+  connections = 0;
+}
 
 interface SenderEvents {
   /** The stream's last frame has been sent. */
@@ -37,14 +44,16 @@ export class Sender {
    * otherwise each WINDOW_UPDATE of 13 bytes for the connection would walk up to a thousand of them.
    */
   readonly #blocked = new Set<Stream>();
+  readonly #all: WaitingData;
   #waitingBytes = 0;
   #window = INITIAL_WINDOW;
   /** Initial window for new streams. */
   initialWindow = INITIAL_WINDOW;
 
-  constructor(output: Output, events: SenderEvents) {
+  constructor(output: Output, events: SenderEvents, all = new WaitingData()) {
     this.#output = output;
     this.#events = events;
+    this.#all = all;
   }
 
   /**
@@ -84,10 +93,10 @@ export class Sender {
 
   data(stream: Stream, bytes: Buffer, { isLast = false } = {}): boolean {
     stream.unsent.push({ data: bytes, from: 0, isLast });
-    this.#waitingBytes += bytes.length;
+    this.#countWaiting(bytes.length);
     if (stream.unsent.length === 1) this.#pump(stream);
     if (stream.unsent.length > 0) stream.unsentSinceMonotonicMs ??= performance.now();
-    if (this.#waitingBytes > MOST_WAITING_BYTES) this.#events.onOverflow();
+    if (this.#isOverflowing) this.#events.onOverflow();
     return stream.unsent.length === 0;
   }
 
@@ -133,10 +142,26 @@ export class Sender {
 
   /** Drops data that waits to be sent. */
   forget(stream: Stream): void {
-    for (const unsent of stream.unsent) if ("data" in unsent) this.#waitingBytes -= unsent.data.length - unsent.from;
+    for (const unsent of stream.unsent) if ("data" in unsent) this.#countWaiting(-unsent.data.length);
     stream.unsent = [];
     stream.unsentSinceMonotonicMs = undefined;
     this.#blocked.delete(stream);
+  }
+
+  /** Whole messages, since each is held in memory until its last byte is sent. */
+  #countWaiting(bytes: number): void {
+    const had = this.#waitingBytes > 0;
+    this.#waitingBytes += bytes;
+    this.#all.bytes += bytes;
+    const has = this.#waitingBytes > 0;
+    if (has !== had) this.#all.connections += has ? 1 : -1;
+  }
+
+  /** Beyond the bound over all connections, those end that have more than a fair share of it. */
+  get #isOverflowing(): boolean {
+    if (this.#waitingBytes > MOST_WAITING_BYTES) return true;
+    const { bytes, connections } = this.#all;
+    return bytes > MOST_WAITING_IN_ALL && this.#waitingBytes > MOST_WAITING_IN_ALL / connections;
   }
 
   #pumpAll(): void {
@@ -176,8 +201,10 @@ export class Sender {
       unsent.from += length;
       stream.sendWindow -= length;
       this.#window -= length;
-      this.#waitingBytes -= length;
-      if (length === left) stream.unsent.shift();
+      if (length === left) {
+        stream.unsent.shift();
+        this.#countWaiting(-unsent.data.length);
+      }
       if (ends) {
         this.#close(stream);
         return;
