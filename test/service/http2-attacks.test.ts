@@ -1,4 +1,6 @@
 /** What a hostile HTTP/2 peer can do to the gRPC port: each known attack, against the real transport, with a bound on what it gets. */
+import { once } from "node:events";
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { errorCodes, flags, frameTypes } from "../../packages/server/src/grpc/http2/protocol.js";
@@ -265,6 +267,29 @@ test("a client that never reads is not read from either, once a mebibyte waits f
   peer.send(wholeCall(last));
   await peer.until(() => peer.answered.includes(last));
   peer.destroy();
+});
+
+test("a client that sends but never reads is cut off, however often it pings", async () => {
+  const { transport } = await start({ answerBytes: 2_000, takeWithinMs: 1_500 });
+  const ours: Socket[] = [];
+  const listener = createServer((socket) => {
+    ours.push(socket);
+    transport.injectConnection(socket);
+  }).listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  const { port } = listener.address() as AddressInfo;
+  const peer = await RawPeer.connect(port, { settings: Buffer.concat([Buffer.of(0, 4), number(2 ** 30)]) });
+  peer.socket.pause();
+  // Few enough that it is still read from.
+  for (let i = 0; ours[0] === undefined || ours[0].writableLength < 200_000; i++) {
+    peer.send(wholeCall(2 * i + 1));
+    if (i % 50 === 0) await new Promise(setImmediate);
+  }
+  const pings = setInterval(() => peer.send(frame(frameTypes.ping, 0, 0, Buffer.alloc(8))), 100);
+  await once(ours[0]!, "close");
+  clearInterval(pings);
+  peer.destroy();
+  listener.close();
 });
 
 test("calls that are never sent whole end at their deadline, and a connection that says nothing is closed", async () => {

@@ -22,7 +22,7 @@ interface TransportOptions {
   readonly mostMessageBytes: number;
   /** How long a client may take to send the connection preface, and to send a call. */
   readonly sendWithinMs: number;
-  /** How long the answer of a call may wait for a window. */
+  /** How long the answer of a call may wait for a window, and a connection take nothing of the bytes that wait for it. */
   readonly takeWithinMs?: number;
   /** Advertised concurrent streams per connection; by default the enforced maximum. */
   readonly mostStreams?: number | undefined;
@@ -40,18 +40,25 @@ interface TransportOptions {
 const PING_AFTER_MS = 60_000;
 const ANSWER_WITHIN_MS = 20_000;
 const LOOK_EVERY_MS = 1_000;
-/** A client that reads opens its windows within a round trip: one that only answers pings must not hold our memory for ever. */
+/** A client that reads opens its windows within a round trip: one that only pings must not hold our memory for ever. */
 const TAKE_WITHIN_MS = 60_000;
 /** During a drain. A handshake takes milliseconds, and a client that connects and stays silent must not delay the shutdown. */
 const HANDSHAKES_WITHIN_MS = 1_000;
+
+/** What was last seen of a connection. */
+interface Life {
+  pingedMonotonicMs: number | undefined;
+  /** Bytes that its socket had taken while others waited for it, and since when it has not taken more. */
+  takenBytes: number | undefined;
+  tookMonotonicMs: number;
+}
 
 export class GrpcTransport {
   readonly #options: TransportOptions;
   readonly #methods = new Map<string, Method>();
   readonly #open = new OpenStreams();
   readonly #waiting = new WaitingData();
-  /** With the time at which each was pinged. */
-  readonly #connections = new Map<Connection, { pingedMonotonicMs: number | undefined }>();
+  readonly #connections = new Map<Connection, Life>();
   readonly #budget: MessageBudget;
   readonly #timer: NodeJS.Timeout;
   readonly #tls: TlsServer | undefined;
@@ -153,7 +160,7 @@ export class GrpcTransport {
       mostMessageBytes,
       onFailure,
     };
-    this.#connections.set(connection, { pingedMonotonicMs: undefined });
+    this.#connections.set(connection, { pingedMonotonicMs: undefined, takenBytes: undefined, tookMonotonicMs: 0 });
     socket.resume();
   }
 
@@ -187,6 +194,15 @@ export class GrpcTransport {
         // The call alone: others of a busy connection may be waiting for it at any moment, and are served.
         if (unsentSince !== undefined && nowMonotonicMs - unsentSince > takeWithinMs)
           stream.reset(errorCodes.enhanceYourCalm);
+      }
+      const { takenBytes } = connection;
+      if (takenBytes === undefined || takenBytes !== life.takenBytes) {
+        life.takenBytes = takenBytes;
+        life.tookMonotonicMs = nowMonotonicMs;
+      } else if (nowMonotonicMs - life.tookMonotonicMs > takeWithinMs) {
+        // It may ping as often as it likes: what it does not read is never sent.
+        connection.destroy();
+        continue;
       }
       if (silentMs < PING_AFTER_MS) life.pingedMonotonicMs = undefined;
       else if (life.pingedMonotonicMs === undefined) {

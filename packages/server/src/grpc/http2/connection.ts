@@ -127,6 +127,11 @@ export class Connection {
     return this.#output.isBehind;
   }
 
+  /** Bytes that the socket has taken so far; undefined if none wait for it. */
+  get takenBytes(): number | undefined {
+    return this.#output.takenBytes;
+  }
+
   /** Calls `goOn` once the peer has caught up. */
   whenRead(goOn: () => void): void {
     this.#whenRead.add(goOn);

@@ -17,6 +17,7 @@ export class Output {
   #buffer: Buffer = Buffer.allocUnsafe(SMALL_BYTES);
   #length = 0;
   #isScheduled = false;
+  #writtenBytes = 0;
 
   /** `onRoom` is called when the socket has accepted the buffered output. */
   constructor(socket: Socket, onRoom: () => void = () => undefined) {
@@ -28,6 +29,12 @@ export class Output {
   /** Whether the peer is a slow reader, so that we should stop reading from it (backpressure). */
   get isBehind(): boolean {
     return this.#socket.writableLength + this.#length > MOST_UNSENT_BYTES;
+  }
+
+  /** Bytes that the socket has taken so far; undefined if none wait for it. */
+  get takenBytes(): number | undefined {
+    const { writableLength } = this.#socket;
+    return writableLength === 0 ? undefined : this.#writtenBytes - writableLength;
   }
 
   /** Starts a frame. Returns the offset in `buffer` at which the caller writes the payload. */
@@ -60,6 +67,7 @@ export class Output {
     if (this.#length === 0) return;
     const bytes = this.#buffer.subarray(0, this.#length);
     const size = Math.min(Math.max(SMALL_BYTES, this.#length), LARGE_BYTES);
+    this.#writtenBytes += this.#length;
     this.#length = 0;
     this.#buffer = Buffer.allocUnsafe(size);
     // "drain" is not emitted after a write that the kernel accepts at once.
