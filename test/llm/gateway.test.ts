@@ -139,6 +139,8 @@ describe("hostile clients", () => {
       '{"model":"cheap","m\\u006fdel":"dear-1"}',
       "model: expected once, got twice",
     ],
+    ["a name that lenient parsers read", '{"model":"cheap","m\\odel":"dear-1"}', "is no text"],
+    ["a name that ends at its NUL", '{"model\\u0000":"dear-1","model":"cheap"}', "expected model, in these letters"],
     ["a comment", '{"model":"cheap"/*"*/}', "is not expected there"],
     ["deep JSON", `{"a":${"[".repeat(100_000)}`, "nested deeper than 256 levels"],
   ])("%s is refused in the vendor's shape, and never reaches the vendor", async (_what, text, message) => {

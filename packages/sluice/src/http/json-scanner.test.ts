@@ -103,6 +103,14 @@ test("escaped keys are decoded, and slashes in keys do not make steps", () => {
   expect(scan([bytes(`{"${"k".repeat(300)}":1}`)]).lines[1]).toBe("key …");
 });
 
+test.each([
+  ["an escape that JSON does not have", bytes('{"m\\odel":1}')],
+  ["a control character", bytes('{"mo\tdel":1}')],
+  ["a byte that is not UTF-8", Buffer.from('{"mo\xffdel":1}', "latin1")],
+])("a name with %s is no JSON: a lenient parser may drop it", (_what, document) => {
+  expect(scan([document])).toMatchObject({ lines: ["object  0"], whole: false });
+});
+
 test("text that is not UTF-8 has no meaning", () => {
   expect(textOf("caf\u00c3\u00a9 \\u00e9")).toBe("café é");
   expect(textOf("\u00ff")).toBeUndefined();

@@ -151,7 +151,13 @@ export class JsonScanner {
       return;
     }
     // Nobody looks for a longer key; its beginning must not be mistaken for one.
-    this.#steps[this.#steps.length - 1] = this.#bytes > MOST_KEY_BYTES ? UNNAMED : stepOf(this.#text);
+    const step = this.#bytes > MOST_KEY_BYTES ? UNNAMED : stepOf(this.#text);
+    if (step === undefined) {
+      // Lenient parsers drop a backslash or a byte that they do not know: `m\odel` is `model` to them.
+      this.mistake = `the name ${describe(this.#text)} is no text`;
+      return;
+    }
+    this.#steps[this.#steps.length - 1] = step;
     this.#expecting = "colon";
     this.#visitor.key?.();
   }
@@ -273,11 +279,12 @@ export class JsonScanner {
   }
 }
 
-function stepOf(written: string): string {
+/** Undefined if it is not a valid JSON string. */
+function stepOf(written: string): string | undefined {
   // Nearly every key; decoding would take longer than everything else.
   if (plainKey.test(written)) return written;
   // As in a JSON pointer (RFC 6901): a name with a slash must not look like two steps.
-  return (textOf(written) ?? UNNAMED).replaceAll("~", "~0").replaceAll("/", "~1");
+  return textOf(written)?.replaceAll("~", "~0").replaceAll("/", "~1");
 }
 
 /** Decodes a string as written between its quotes; undefined if that is not a valid JSON string. */

@@ -80,9 +80,12 @@ const readPaths = new Set([
 const knownPaths = new Set([...readPaths, ...[...readPaths].map((path) => path.replace(/\/.*/, ""))]);
 const knownByFold = new Map([...knownPaths].map((path) => [fold(path), path]));
 
-/** Case-folds names as Go's JSON parser does: via upper case, where the long s (U+017F) and the Kelvin sign (U+212A) equal S and K. */
+/**
+ * What a lenient parser may take a name for. Go's ignores case: via upper case, where the long s (U+017F) and the Kelvin sign (U+212A)
+ * equal S and K. Those in C (cJSON) end a string at its first NUL.
+ */
 function fold(path: string): string {
-  return path.toUpperCase().toLowerCase();
+  return path.replace(/\0.*/s, "").toUpperCase().toLowerCase();
 }
 
 export class CallReader {
@@ -234,7 +237,8 @@ export class CallReader {
 
   #readModel(bytes: number, start: string): void {
     const model = bytes > MOST_MODEL_LENGTH ? undefined : textOf(start);
-    if (model === undefined) this.#mistake ??= `model: expected text of at most ${MOST_MODEL_LENGTH} bytes`;
+    if (model === undefined || model.includes("\0"))
+      this.#mistake ??= `model: expected text of at most ${MOST_MODEL_LENGTH} bytes, without NUL`;
     else this.#model = model;
   }
 
