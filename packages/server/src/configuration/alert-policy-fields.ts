@@ -1,6 +1,7 @@
 /** Which fields an alert policy may have, and what each must be. All mistakes at once, each with its path. Pure. */
 import type { Mistake } from "sluice";
 import { parseDuration } from "sluice/internal";
+import { ownField } from "../own-fields.js";
 
 /** Where a value stands, such as `routes[2].repeat`. */
 type Place = string;
@@ -82,7 +83,7 @@ function object({ required = {}, optional = {} }: Fields): Check {
     }
     const at = (name: string): string => (path === "" ? name : `${path}.${name}`);
     for (const [name, field] of Object.entries(value)) {
-      const check = required[name] ?? optional[name];
+      const check = ownField(required, name) ?? ownField(optional, name);
       const known = [...Object.keys(required), ...Object.keys(optional)];
       if (check === undefined) note({ path: at(name), message: `unknown field; known are ${known.join(", ")}` });
       else check(field, at(name), note);
