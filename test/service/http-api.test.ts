@@ -248,7 +248,18 @@ test("a lease is held, renewed, released once, and then free for another", async
   expect((await postJson(`${service.http}/v1/release`, { lease })).body).toEqual({ released: false });
   expect((await postJson(`${service.http}/v1/renew`, { lease })).body).toEqual({ renewed: false, expiresAfterMs: 0 });
   expect((await check({ attributes })).body.allowed).toBe(true);
-  expect((await postJson(`${service.http}/v1/release`, { lease: "forged.s.e30" })).status).toBe(400);
+});
+
+test("what no decision gave as a lease is not held: released and renewed are false, as for one that is over", async () => {
+  for (const lease of ["no-such-lease", "forged.s.e30", "ü", "x".repeat(8_192)]) {
+    const released = await postJson(`${service.http}/v1/release`, { lease });
+    expect([released.status, released.body]).toEqual([200, { released: false }]);
+    const renewed = await postJson(`${service.http}/v1/renew`, { lease });
+    expect([renewed.status, renewed.body]).toEqual([200, { renewed: false, expiresAfterMs: 0 }]);
+  }
+  for (const lease of ["", 7, null, undefined]) {
+    expect((await postJson(`${service.http}/v1/release`, { lease })).status).toBe(400);
+  }
 });
 
 test("a refund gives back once", async () => {

@@ -1,6 +1,9 @@
-/** The routes that give something back: release or renew a lease, refund a request. */
+/**
+ * The routes that give something back: release or renew a lease, refund a request. A text that no decision gave as a lease is a lease that
+ * is not held, like one that was released or has expired: a caller that cleans up can mend neither.
+ */
 import type { FastifyInstance } from "fastify";
-import type { Limiter } from "sluice";
+import { type Limiter, SluiceError } from "sluice";
 import {
   type RefundBody,
   type ReleaseBody,
@@ -24,7 +27,7 @@ export function registerLeaseRoutes(app: FastifyInstance, { limiter }: { limiter
         response: { 200: releaseAnswer },
       },
     },
-    async ({ body }) => ({ released: await limiter.release(body.lease) }),
+    async ({ body }) => ({ released: await limiter.release(body.lease).catch(notHeld(false)) }),
   );
   app.post<{ Body: RenewBody }>(
     "/v1/renew",
@@ -37,7 +40,7 @@ export function registerLeaseRoutes(app: FastifyInstance, { limiter }: { limiter
       },
     },
     async ({ body }) => {
-      const expiresAfterMs = await limiter.renew(body.lease);
+      const expiresAfterMs = await limiter.renew(body.lease).catch(notHeld(0));
       return { renewed: expiresAfterMs > 0, expiresAfterMs };
     },
   );
@@ -53,4 +56,12 @@ export function registerLeaseRoutes(app: FastifyInstance, { limiter }: { limiter
     },
     async ({ body }) => ({ refunded: await limiter.refund(body.id) }),
   );
+}
+
+/** The answer about a lease that is not held, for a malformed id; other errors are thrown again. */
+function notHeld<T>(answer: T): (error: unknown) => T {
+  return (error) => {
+    if (error instanceof SluiceError && error.code === "invalid-request") return answer;
+    throw error;
+  };
 }
