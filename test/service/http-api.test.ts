@@ -316,6 +316,24 @@ test("with an API token, the data plane asks for it and probes do not", async ()
   expect((await fetch(`${guarded.http}/readyz`)).status).toBe(200);
 });
 
+test("a Content-Type of the client that no parser reads decides nothing, for gateways and for Envoy's JSON", async () => {
+  for (const type of ["json", "", "text", "/"]) {
+    const asked = request(`${service.http}/v1/forward-auth`, {
+      method: "POST",
+      headers: { "x-forwarded-uri": "/x", "content-type": type, connection: "close" },
+    });
+    asked.end("a body of the client");
+    const [answer] = (await once(asked, "response")) as [IncomingMessage];
+    answer.resume();
+    expect([type, answer.statusCode]).toEqual([type, 200]);
+    const body = { domain: "none", descriptors: [{ entries: [{ key: "user", value: "a" }] }] };
+    expect([type, (await postJson(`${service.http}/json`, body, { "content-type": type })).status]).toEqual([
+      type,
+      200,
+    ]);
+  }
+});
+
 test("a gateway may ask with any method of its client", async () => {
   const answers = await Promise.all(
     METHODS.filter((method) => method !== "CONNECT").map(async (method) => {

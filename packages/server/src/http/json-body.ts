@@ -50,14 +50,30 @@ export function acceptJson(app: FastifyInstance, large?: LargeBodies): void {
  * a preflight (CSRF); browsers give themselves away by `Origin`.
  */
 export function acceptJsonOfAnyType(scope: FastifyInstance): void {
+  acceptMalformedTypes(scope);
   scope.addContentTypeParser("*", { parseAs: "buffer" }, (request, body, done) => {
-    const { origin, "content-type": type = "none" } = request.headers;
+    const { origin, "content-type": type = "none" } = request.raw.headers;
     try {
       if (origin !== undefined) throw unsupportedType(type);
       done(null, parseJson(body as Buffer));
     } catch (error) {
       done(error as Error);
     }
+  });
+}
+
+/** RFC 9110, section 8.3.1. */
+const MEDIA_TYPE = /^\s*[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+\s*(?:;|$)/;
+
+/**
+ * For routes whose body may have any type: Fastify answers 415 to a `Content-Type` that is not `type/subtype`, before it asks a parser.
+ * `request.raw.headers` keeps the type as received.
+ */
+export function acceptMalformedTypes(scope: FastifyInstance): void {
+  scope.addHook("onRequest", (request, _reply, done) => {
+    const type = request.raw.headers["content-type"];
+    if (type !== undefined && !MEDIA_TYPE.test(type)) request.headers = { "content-type": "application/octet-stream" };
+    done();
   });
 }
 

@@ -13,6 +13,7 @@ import { type AcquireOptions, type Attributes, type Decision, type Limiter, Slui
 import { answerOf, type HeadersOption } from "sluice/http";
 import { ClientLeft, parseDuration } from "sluice/internal";
 import Type, { type Static } from "typebox";
+import { acceptMalformedTypes } from "../../http/json-body.js";
 import { problemOf } from "../../http/problem.js";
 import { sendProblem } from "../../http/write-problem.js";
 import type { Observe } from "../../monitoring/observe-requests.js";
@@ -64,6 +65,7 @@ export function registerForwardAuth(app: FastifyInstance, options: ForwardAuthOp
     // A gateway may forward the client's body (Traefik's forwardBody), which is not our concern.
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser("*", (_request, _payload, done) => done(null));
+    acceptMalformedTypes(scope);
     // A request that cannot be judged is refused as well: nginx would treat 400 as a failure of ours.
     scope.setErrorHandler((error, request, reply) => {
       const problem = problemOf(error);
@@ -147,7 +149,8 @@ async function acquireWithoutLease(limiter: Limiter, attributes: Attributes, ask
 }
 
 /** Missing headers default to the gateway's own request, so that a rule by address works with a minimal setup. */
-function factsOf({ headers, raw, socket, method, url }: FastifyRequest): HttpRequestFacts {
+function factsOf({ raw, socket, method, url }: FastifyRequest): HttpRequestFacts {
+  const { headers } = raw;
   return {
     method: single(headers["x-forwarded-method"]) ?? method,
     target: single(headers["x-forwarded-uri"]) ?? url,
