@@ -354,3 +354,27 @@ test("a gateway may ask with any method of its client", async () => {
   refused.resume();
   expect([refused.statusCode, refused.headers.allow]).toEqual([405, "POST"]);
 });
+
+test("a reset by the attributes of a check forgets what that check counted, also where --region named the region", async () => {
+  const perRegion: Rule = {
+    id: "per-region",
+    key: ["region", "user"],
+    algorithm: "fixed-window",
+    limit: 1,
+    window: "1d",
+  };
+  await using regional = await startTestService({
+    rules: [perRegion],
+    settings: { region: "eu", "admin-token": "an-admin-token-for-tests" },
+  });
+  const attributes = { user: "a" };
+  const allowed = async () => (await postJson(`${regional.http}/v1/check`, { attributes })).body.allowed;
+  expect([await allowed(), await allowed()]).toEqual([true, false]);
+  const admin = { authorization: "Bearer an-admin-token-for-tests" };
+  const reset = (known: object) =>
+    postJson(`${regional.http}/admin/v1/keys/reset`, { rule: "per-region", attributes: known }, admin);
+  expect((await reset({ ...attributes, region: "us" })).status).toBe(200);
+  expect(await allowed()).toBe(false);
+  expect((await reset(attributes)).status).toBe(200);
+  expect(await allowed()).toBe(true);
+});

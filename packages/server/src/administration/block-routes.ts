@@ -3,7 +3,7 @@ import type { FastifyInstance } from "fastify";
 import { SluiceError } from "sluice";
 import { parseDuration } from "sluice/internal";
 import { callerOf } from "./access.js";
-import { recordKeyChange } from "./key-routes.js";
+import { asChecked, recordKeyChange } from "./key-routes.js";
 import { type AdministrationOptions, describeRoute } from "./route.js";
 import { blockBody, blockedKeys, blockedQuery, blockReply } from "./schemas.js";
 
@@ -16,7 +16,7 @@ interface Blocked {
 }
 
 export function registerBlockRoutes(app: FastifyInstance, options: AdministrationOptions): void {
-  const { limiter } = options;
+  const { limiter, region } = options;
 
   app.post<Block>(
     "/keys/block",
@@ -36,7 +36,7 @@ export function registerBlockRoutes(app: FastifyInstance, options: Administratio
           `for: expected a duration such as "1h", got ${JSON.stringify(length)}`,
         );
       }
-      await limiter.block(rule, attributes, lengthMs);
+      await limiter.block(rule, asChecked(attributes, region), lengthMs);
       await recordKeyChange(options, callerOf(request).name, "key.block", { rule, attributes, for: length });
       return { blocked: true, blockedForMs: lengthMs };
     },

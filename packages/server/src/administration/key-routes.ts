@@ -3,6 +3,7 @@
  * never a scan.
  */
 import type { FastifyInstance } from "fastify";
+import type { Attributes } from "sluice";
 import { callerOf } from "./access.js";
 import { type AdministrationOptions, describeRoute } from "./route.js";
 import { explainBody, explainReply, resetBody, resetReply } from "./schemas.js";
@@ -28,10 +29,7 @@ export function registerKeyRoutes(app: FastifyInstance, options: AdministrationO
       errors: ["too-complex"],
     }),
     async ({ body: { attributes, cost } }) =>
-      await limiter.explain(
-        { ...(region !== undefined && { region }), ...attributes },
-        cost === undefined ? {} : { cost },
-      ),
+      await limiter.explain(asChecked(attributes, region), cost === undefined ? {} : { cost }),
   );
 
   app.post<Reset>(
@@ -45,11 +43,16 @@ export function registerKeyRoutes(app: FastifyInstance, options: AdministrationO
     }),
     async (request) => {
       const { rule, attributes } = request.body;
-      await limiter.reset(rule, attributes);
+      await limiter.reset(rule, asChecked(attributes, region));
       await recordKeyChange(options, callerOf(request).name, "key.reset", { rule, attributes });
       return { reset: true };
     },
   );
+}
+
+/** As a check sees them: `--region` is the region of attributes that name none. */
+export function asChecked(attributes: Attributes, region: string | undefined): Attributes {
+  return { ...(region !== undefined && { region }), ...attributes };
 }
 
 /** The change stands even if it cannot be audited: in an outage, an operator must still be able to unblock a customer. */
