@@ -28,6 +28,23 @@ test("the application's own trust proxy says who may forward an address", async 
   expect(await ask("198.51.100.9, 203.0.113.1")).toBe(429);
 });
 
+test("a limit in one line may block, and may let requests wait", async () => {
+  const app = express();
+  app.use("/login", rateLimit({ limit: 1, window: "1s", blockFor: "1h" }));
+  app.use("/paced", rateLimit({ limit: 10, window: "1s", algorithm: "gcra", burst: 1, maxWait: "1s" }));
+  app.get(["/login", "/paced"], (_req, res) => void res.send("ok"));
+  await using served = await serve(app);
+  const ask = (path: string) => fetch(`${served.url}${path}`);
+  expect((await ask("/login")).status).toBe(200);
+  const blocked = await ask("/login");
+  expect([blocked.status, blocked.headers.get("retry-after")]).toEqual([429, "3600"]);
+  const sinceMs = performance.now();
+  expect(await Promise.all([ask("/paced"), ask("/paced")]).then((all) => all.map(({ status }) => status))).toEqual([
+    200, 200,
+  ]);
+  expect(performance.now() - sinceMs).toBeGreaterThan(80);
+});
+
 test("limits of two middlewares on one request are told together, the tightest or the refusing one in RateLimit", async () => {
   const app = express();
   app.use(rateLimit({ limiter: limiterOf({ ...perIp, id: "outer", limit: 10 }) }));

@@ -6,6 +6,7 @@ import { virtualClock } from "sluice/testing";
 import { expect, test } from "vitest";
 import { warnings } from "../../packages/sluice/src/http/client-address.js";
 import { GATE_FIELDS, NUMBER_FIELDS } from "../../packages/sluice/src/middleware/gate-options.js";
+import { numberFieldsOf } from "../../packages/sluice/src/rules/fields.js";
 
 const page = (name: string): string => readFileSync(new URL(`../../docs/${name}.md`, import.meta.url), "utf8");
 
@@ -16,6 +17,11 @@ test("docs/middleware.md names every option and every warning", () => {
   const names = [...GATE_FIELDS.filter((name) => !numbers.includes(name)), "onRefused", "hook"];
   expect(names.filter((name) => !text.includes(`\`${name}\``))).toEqual([]);
   expect(Object.keys(warnings).filter((name) => !text.includes(`\`SLUICE_${name}\``))).toEqual([]);
+});
+
+test("a rule in one line takes every number that a rule has", () => {
+  const ofRules = [...numberFieldsOf.values()].flat();
+  expect([...new Set(ofRules)].filter((name) => !(NUMBER_FIELDS as readonly string[]).includes(name))).toEqual([]);
 });
 
 test("docs/answers.md shows fields and a body as they are sent", async () => {

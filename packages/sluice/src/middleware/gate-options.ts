@@ -61,7 +61,10 @@ export const NUMBER_FIELDS = [
   "storage",
   "burst",
   "ttl",
-] as const;
+  "prefetch",
+  "maxWait",
+  "blockFor",
+] as const satisfies readonly (keyof NumberFields)[];
 /** The fields of an inline rule. */
 const INLINE_FIELDS = [...NUMBER_FIELDS, "algorithm", "key", "name", "onStoreFailure"] as const;
 export const GATE_FIELDS = [
