@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { MOST_UNITS, type Verdict, verdict } from "../algorithms/model.js";
 import type { Check } from "../check.js";
+import { NEVER_MS } from "../decision.js";
 import type { StoreReply, StoreRequest } from "../store/store.js";
 import { Decision } from "./decision.js";
 
@@ -28,8 +29,31 @@ test("of several refusals the one with the longest wait is reported, and all are
   expect(decision).toMatchObject({ allowed: false, rule: "b", retryAfterMs: 30, violated: ["a", "b"] });
 });
 
+test("a refusal that no wait ends is reported before any wait, however long", () => {
+  const yearly = refused(NEVER_MS + 1);
+  const never = verdict(false, 0, NEVER_MS, 0, "cost-exceeds-limit");
+  for (const [checks, verdicts] of [
+    [
+      [check("yearly"), check("never")],
+      [yearly, never],
+    ],
+    [
+      [check("never"), check("yearly")],
+      [never, yearly],
+    ],
+  ] as const) {
+    expect(decisionOf(checks, verdicts)).toMatchObject({ rule: "never", reason: "cost-exceeds-limit" });
+  }
+});
+
 test("of several passes the one with the smallest remaining share is reported", () => {
   expect(decisionOf([check("a", 10), check("b", 100)], [passed(3), passed(20)]).rule).toBe("b");
+});
+
+test("a limit of 0, looked at, has no share left: it is reported before every other", () => {
+  const [some, none] = [check("some"), check("none", 0)];
+  expect(decisionOf([some, none], [passed(10), passed(0)]).rule).toBe("none");
+  expect(decisionOf([none, some], [passed(0), passed(10)]).rule).toBe("none");
 });
 
 test("shadow and candidate checks neither refuse nor are reported", () => {

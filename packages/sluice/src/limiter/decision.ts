@@ -4,7 +4,15 @@
 import { MOST_UNITS, type Verdict } from "../algorithms/model.js";
 import { capacityOf } from "../algorithms/policy.js";
 import type { Check, CheckPlan } from "../check.js";
-import type { CheckResult, DecisionSummary, Degraded, Guarantee, Reason, Reservation } from "../decision.js";
+import {
+  type CheckResult,
+  type DecisionSummary,
+  type Degraded,
+  type Guarantee,
+  NEVER_MS,
+  type Reason,
+  type Reservation,
+} from "../decision.js";
 import type { Admission } from "../shedding/load-shedder.js";
 import type { SoleReply, SoleRequest } from "../sole-request.js";
 import type { StoreReply, StoreRequest } from "../store/store.js";
@@ -204,7 +212,16 @@ function speaksBefore(checks: readonly Check[], verdicts: readonly Verdict[], a:
   const first = verdicts[a]!;
   const second = verdicts[b]!;
   if (first.allowed !== second.allowed) return !first.allowed;
-  if (!first.allowed) return first.retryAfterMs > second.retryAfterMs;
-  const firstShare = first.remaining / checks[a]!.plan.policy.limit;
-  return firstShare < second.remaining / checks[b]!.plan.policy.limit;
+  if (!first.allowed) return waitOf(first) > waitOf(second);
+  return shareOf(first, checks[a]!) < shareOf(second, checks[b]!);
+}
+
+/** A real wait may be longer than the number that stands for "never" (docs/decisions/0007). */
+function waitOf({ retryAfterMs }: Verdict): number {
+  return retryAfterMs === NEVER_MS ? Number.POSITIVE_INFINITY : retryAfterMs;
+}
+
+/** A limit of 0 has nothing left, whoever looks: 0 / 0 would be smaller than no share. */
+function shareOf({ remaining }: Verdict, { plan }: Check): number {
+  return plan.policy.limit === 0 ? Math.min(remaining, 0) : remaining / plan.policy.limit;
 }
