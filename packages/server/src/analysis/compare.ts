@@ -18,6 +18,8 @@ interface CompareOptions {
   /** Absent: no measurements on Redis. */
   readonly store?: string | undefined;
   readonly requests: number;
+  /** Called before each algorithm is measured on Redis. */
+  readonly onMeasure?: (algorithm: string) => void;
 }
 
 export interface ComparedRow {
@@ -98,6 +100,7 @@ export async function compareAlgorithms(options: CompareOptions): Promise<Compar
   let redisVersion: string | undefined;
   for (const [i, { name, paper }] of contestants.entries()) {
     const rule = rules[i]!;
+    if (store !== undefined) options.onMeasure?.(name);
     const measured = store === undefined ? undefined : await measure(rule, store, options.requests);
     redisVersion ??= measured?.redisVersion;
     rows.push({

@@ -16,11 +16,11 @@ import type { ToldDecision } from "./check.js";
 import type { CommandFailure } from "./command-failure.js";
 import { noAnswer } from "./no-answer.js";
 import { colours, figure, printJson, printLine, printTable } from "./print.js";
+import { showProgress } from "./progress.js";
 import { clientCommand, explainFailure } from "./service-client.js";
 
 /** After this many consecutive failures the service is considered gone, and the load stops. */
 const HOPELESS = 100;
-const PROGRESS_MS = 1_000;
 
 export function benchCommand(): Command {
   return clientCommand("bench")
@@ -79,7 +79,7 @@ async function bench(plan: BenchPlan): Promise<{ result: BenchResult; failure: C
   try {
     await tryFirst(plan, sender);
     const before = performance.eventLoopUtilization();
-    const endProgress = showProgress(plan, figures);
+    const endProgress = showProgress(progressOf(plan, figures));
     const run = await runLoad(plan, { clock, send, stop: stop.signal }).finally(endProgress);
     for (const { waitedMs, times } of run.unsent) figures.recordUnsent(waitedMs, times);
     const result: BenchResult = {
@@ -138,22 +138,10 @@ const clock: LoadClock = {
   },
 };
 
-/** Only on a terminal; starts after a second. */
-function showProgress({ requests, durationMs }: BenchPlan, figures: BenchFigures): () => void {
-  if (!process.stderr.isTTY) return () => undefined;
-  const startMs = performance.now();
-  const timer = setInterval(() => {
-    const seconds = Math.round((performance.now() - startMs) / 1_000);
-    const count = Number.isFinite(requests) ? ` of ${figure(requests)}` : "";
-    const length = Number.isFinite(durationMs) ? ` of ${figure(durationMs / 1_000)}` : "";
-    process.stderr.write(
-      `\r\u001b[K${figure(figures.requests)}${count} requests, ${seconds}${length} s (ctrl-c ends it)`,
-    );
-  }, PROGRESS_MS);
-  return () => {
-    clearInterval(timer);
-    process.stderr.write("\r\u001b[K");
-  };
+function progressOf({ requests, durationMs }: BenchPlan, figures: BenchFigures): (seconds: number) => string {
+  const count = Number.isFinite(requests) ? ` of ${figure(requests)}` : "";
+  const length = Number.isFinite(durationMs) ? ` of ${figure(durationMs / 1_000)}` : "";
+  return (seconds) => `${figure(figures.requests)}${count} requests, ${seconds}${length} s (ctrl-c ends it)`;
 }
 
 function show(result: BenchResult): void {

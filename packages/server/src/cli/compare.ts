@@ -19,7 +19,8 @@ import {
   printMalformed,
   readAttributes,
 } from "./log-arguments.js";
-import { printJson, printLine, printTable } from "./print.js";
+import { figure, printJson, printLine, printTable } from "./print.js";
+import { showProgress } from "./progress.js";
 
 interface CompareOptions extends LogOptions {
   readonly limit: number;
@@ -62,6 +63,12 @@ export function compareCommand(): Command {
       const hasLogs = files.length > 0;
       const opened = openLogs(files, options);
       let malformed = 0;
+      let measuring: string | undefined;
+      const endProgress = showProgress((seconds) =>
+        measuring === undefined
+          ? `${figure(opened.logs.counts.lines)} lines read, ${seconds} s`
+          : `measuring ${measuring} on Redis, ${seconds} s`,
+      );
       const compared = await withStore(options.store, (store) =>
         compareAlgorithms({
           limit,
@@ -71,8 +78,11 @@ export function compareCommand(): Command {
           load: hasLogs ? fromLogs(opened, () => malformed++) : edgeBursts({ limit, windowMs, windows: WINDOWS }),
           store,
           requests,
+          onMeasure: (algorithm) => {
+            measuring = algorithm;
+          },
         }),
-      );
+      ).finally(endProgress);
       if (options.svg !== undefined) writeChart(options.svg, compareSvg(compared));
       if (options.json) printJson(compared);
       else if (options.markdown) printLine(compareMarkdown(compared));

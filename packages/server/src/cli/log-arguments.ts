@@ -12,6 +12,7 @@ import { setOwn } from "../own-fields.js";
 import { printable } from "../printable.js";
 import { SEGMENT_NAME } from "../recording/segments.js";
 import { colours, figure, printLine } from "./print.js";
+import { showProgress } from "./progress.js";
 
 export interface LogOptions {
   readonly format?: string;
@@ -133,6 +134,12 @@ export function openLogs(given: readonly string[], { format, attributes, attribu
         : withFields(read as Record<string, unknown>, fields);
     },
   };
+}
+
+/** Reports how far logs or recordings have been read, while `work` reads them. `counts` grows meanwhile. */
+export async function whileReading<T>(counts: { readonly lines: number }, work: () => Promise<T>): Promise<T> {
+  const end = showProgress((seconds) => `${figure(counts.lines)} lines read, ${seconds} s`);
+  return await work().finally(end);
 }
 
 const NO_HEADERS: readonly string[] = [];

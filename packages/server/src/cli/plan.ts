@@ -7,6 +7,7 @@ import { type Plan, type PlanInput, planFor } from "../analysis/plan.js";
 import { parseCount, parseSize } from "./arguments.js";
 import { withStore } from "./embedded-redis.js";
 import { colours, figure, printJson, printLine, printTable } from "./print.js";
+import { showProgress } from "./progress.js";
 import { rulesIn } from "./rules-files.js";
 
 interface PlanOptions {
@@ -56,9 +57,7 @@ export function planCommand(): Command {
     .option("--json", "print JSON", false)
     .action(async (options: PlanOptions) => {
       const rules = rulesIn(options.rules).filter(({ mode }) => mode !== "off");
-      const measured = options.measure
-        ? await withStore(options.store, (store) => measure(rules, { ...options, store }))
-        : undefined;
+      const measured = options.measure ? await measureWithProgress(rules, options) : undefined;
       const plan = planFor(inputOf(rules, options, measured));
       if (options.json) printJson({ ...plan, ...(measured && { measured: jsonOf(measured) }) });
       else show(plan, measured);
@@ -70,6 +69,11 @@ function inputOf(rules: readonly Rule[], options: PlanOptions, measured: Measure
   const assumed = ASSUMED_US.first + ASSUMED_US.more * Math.max(0, rules.filter(isCounting).length - 1);
   const microseconds = measured?.microseconds ?? assumed;
   return { rules, keys, rate, instances, valueLength, nodeBytes, microseconds, isMeasured: measured !== undefined };
+}
+
+async function measureWithProgress(rules: readonly Rule[], options: PlanOptions): Promise<Measured> {
+  const end = showProgress((seconds) => `measuring on Redis, ${seconds} s`);
+  return await withStore(options.store, (store) => measure(rules, { ...options, store })).finally(end);
 }
 
 function measure(rules: readonly Rule[], options: PlanOptions): Promise<Measured> {

@@ -9,7 +9,15 @@ import { type Simulation, Simulator } from "../analysis/simulate.js";
 import { printable } from "../printable.js";
 import { drawChart } from "./chart.js";
 import { CommandFailure, exitStatus } from "./command-failure.js";
-import { type LogOptions, logCommand, openLogs, printLogCounts, printMalformed, withFolders } from "./log-arguments.js";
+import {
+  type LogOptions,
+  logCommand,
+  openLogs,
+  printLogCounts,
+  printMalformed,
+  whileReading,
+  withFolders,
+} from "./log-arguments.js";
 import { colours, figure, printJson, printLine, printTable, share, spellMs } from "./print.js";
 import { rulesIn } from "./rules-files.js";
 import { verifyRecordings } from "./verify-recordings.js";
@@ -67,8 +75,11 @@ async function simulate(
     mayBeRecorded: () => logs.mayBeRecorded,
     attributesOf,
   });
-  for await (const batch of logs.requests()) await simulator.addAll(batch);
-  return { simulation: await simulator.end(), counts: logs.counts };
+  const simulation = await whileReading(logs.counts, async () => {
+    for await (const batch of logs.requests()) await simulator.addAll(batch);
+    return await simulator.end();
+  });
+  return { simulation, counts: logs.counts };
 }
 
 function writeReport(file: string, simulation: Simulation, counts: LogCounts): void {

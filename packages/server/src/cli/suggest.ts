@@ -13,6 +13,7 @@ import {
   printLogCounts,
   printMalformed,
   readAttributes,
+  whileReading,
 } from "./log-arguments.js";
 import { figure, printJson, printLine, printTable } from "./print.js";
 import { type HistoryOptions, suggestFromService } from "./suggest-from-service.js";
@@ -47,10 +48,12 @@ export function suggestCommand(): Command {
       const opened = openLogs(files, options);
       const suggester = new Suggester({ key: options.key, windows: options.window, headroom: options.headroom });
       let malformed = 0;
-      for await (const batch of readAttributes(opened, () => malformed++)) {
-        for (const { request, attributes } of batch) suggester.add(attributes, request.atMs);
-      }
-      const found = suggester.read();
+      const found = await whileReading(opened.logs.counts, async () => {
+        for await (const batch of readAttributes(opened, () => malformed++)) {
+          for (const { request, attributes } of batch) suggester.add(attributes, request.atMs);
+        }
+        return suggester.read();
+      });
       if (options.json) printJson({ ...found, malformed });
       else {
         printLogCounts(opened.logs.counts);

@@ -3,13 +3,16 @@ import { Recordings } from "../analysis/read-recording.js";
 import { type Verification, Verifier } from "../analysis/verify.js";
 import { printable } from "../printable.js";
 import { CommandFailure } from "./command-failure.js";
+import { whileReading } from "./log-arguments.js";
 import { colours, figure, printJson, printLine } from "./print.js";
 
 export async function verifyRecordings(files: readonly string[], { json }: { json: boolean }): Promise<void> {
   const recordings = new Recordings(files);
   const verifier = new Verifier();
-  for await (const { instance, lines } of recordings.lines()) for (const line of lines) verifier.add(instance, line);
-  const found = verifier.end();
+  const found = await whileReading(recordings.counts, async () => {
+    for await (const { instance, lines } of recordings.lines()) for (const line of lines) verifier.add(instance, line);
+    return verifier.end();
+  });
   const { lines, bad, instances, unfinished } = recordings.counts;
   if (json) printJson({ ...found, log: { lines, bad, instances: [...instances], unfinished } });
   else show(found, recordings);
