@@ -148,6 +148,7 @@ async function openParts(options: TransportsOptions, cleanup: Cleanup): Promise<
     quotas: settings["envoy-rlqs"],
     counts: envoyCounts(settings),
     limiter,
+    region: settings.region,
     rules,
     metrics,
     log,

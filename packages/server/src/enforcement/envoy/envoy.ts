@@ -7,7 +7,7 @@ import type { RulesInForce } from "../rules-in-force.js";
 import type { FolderOptions } from "./config-folder.js";
 import { ruleOf } from "./envoy-rules.js";
 import type { LimitTree } from "./limit-tree.js";
-import { ownAttributes } from "./own-attributes.js";
+import { inRegion, ownAttributes } from "./own-attributes.js";
 import { QuotaService } from "./quota/quota-service.js";
 import type { ReferenceMetrics } from "./reference-metrics.js";
 import { RequestOverrides } from "./request-overrides.js";
@@ -34,11 +34,13 @@ export async function startEnvoy(options: {
   /** Present with --envoy-metrics. */
   counts: ReferenceMetrics | undefined;
   limiter: Limiter;
+  /** Default for the attribute `region`. */
+  region: string | undefined;
   rules: RulesInForce;
   metrics: Metrics;
   log: Log;
 }): Promise<Envoy> {
-  const { folder, xds, limiter, rules, metrics, log } = options;
+  const { folder, xds, limiter, region, rules, metrics, log } = options;
   const onReload = (outcome: "loaded" | "failed"): void => {
     metrics.envoyReloaded(outcome);
     options.counts?.note(outcome === "loaded" ? "config_load_success" : "config_load_error");
@@ -66,6 +68,7 @@ export async function startEnvoy(options: {
     quotas: options.quotas ? quotaService(options) : undefined,
     shouldRateLimit: createShouldRateLimit({
       limiter,
+      region,
       tree: () => tree,
       lacksLimits: () => isExpected && tree === undefined,
       overrides: new RequestOverrides(),
@@ -80,13 +83,17 @@ export async function startEnvoy(options: {
   };
 }
 
-function quotaService({ limiter, metrics, log }: { limiter: Limiter; metrics: Metrics; log: Log }): QuotaService {
+type QuotaParts = Pick<Parameters<typeof startEnvoy>[0], "limiter" | "region" | "metrics" | "log">;
+
+function quotaService({ limiter, region, metrics, log }: QuotaParts): QuotaService {
   const quotas = new QuotaService({
     limiter,
     log,
     onOutcome: (outcome) => metrics.envoyQuota(outcome),
-    attributesOf: (domain, { bucket }) =>
-      ownAttributes(domain, [{ entries: Object.entries(bucket).map(([key, value]) => ({ key, value })) }]),
+    attributesOf: (domain, { bucket }) => {
+      const entries = Object.entries(bucket).map(([key, value]) => ({ key, value }));
+      return inRegion(ownAttributes(domain, [{ entries }]), region);
+    },
   });
   metrics.readQuotas(() => quotas.counts);
   return quotas;

@@ -23,3 +23,8 @@ export function ownAttributes(
   }
   return attributes;
 }
+
+/** `--region` is the region of a request that names none, as on the other transports. */
+export function inRegion(attributes: Attributes, region: string | undefined): Attributes {
+  return region === undefined || Object.hasOwn(attributes, "region") ? attributes : { ...attributes, region };
+}

@@ -14,6 +14,7 @@ import { COUNTER_ATTRIBUTE, isEnvoyRule, LIMIT_ATTRIBUTE, ruleIdOf } from "./env
 import { LEASE_ENTRY } from "./give-back.js";
 import type { Found, LimitTree, PlacedLimit } from "./limit-tree.js";
 import { MOST_DESCRIPTORS, MOST_ENTRIES } from "./message-bounds.js";
+import { inRegion } from "./own-attributes.js";
 import { codes, hasLimit, type RateLimitRequest, type RateLimitResponse } from "./rate-limit-messages.js";
 import { type AnswerOptions, OwnRules, respond } from "./respond.js";
 import { SpelledPasses } from "./spelled-passes.js";
@@ -21,6 +22,8 @@ import { SpelledRefusals } from "./spelled-refusals.js";
 
 interface PlainOptions {
   readonly limiter: Limiter;
+  /** Default for the attribute `region`. */
+  readonly region: string | undefined;
   readonly answers: AnswerOptions;
   /** Absent without Envoy's files. */
   readonly tree: () => LimitTree | undefined;
@@ -79,11 +82,11 @@ export class PlainRequests {
     if (!(request instanceof PlainRequest) || this.#options.ownBook() !== undefined) return undefined;
     const tree = this.#options.tree();
     if (tree === undefined) {
-      const attributes = attributesOf(request);
+      const attributes = attributesOf(request, this.#options.region);
       return attributes && { attributes, found: undefined, checks: NO_CHECKS };
     }
     if (!this.#hasOnlyFiles()) return undefined;
-    const attributes = attributesOf(request);
+    const attributes = attributesOf(request, this.#options.region);
     if (attributes === undefined) return undefined;
     const found = this.#ordinaryLimits(request, tree);
     return found && { attributes, found, checks: NO_CHECKS };
@@ -188,7 +191,7 @@ function onlyEnvoyRules(limiter: Limiter): () => boolean {
 }
 
 /** The same as `own-attributes.ts`. Undefined if an entry means more than its value, or the request is incomplete. */
-function attributesOf({ domain, descriptors }: PlainRequest): Attributes | undefined {
+function attributesOf({ domain, descriptors }: PlainRequest, region: string | undefined): Attributes | undefined {
   if (domain === "" || descriptors.length === 0 || descriptors.length > MOST_DESCRIPTORS) return undefined;
   const attributes: Record<string, string> = { domain };
   for (let i = 0; i < descriptors.length; i++) {
@@ -201,5 +204,5 @@ function attributesOf({ domain, descriptors }: PlainRequest): Attributes | undef
       if (!Object.hasOwn(attributes, key)) attributes[key] = value;
     }
   }
-  return attributes;
+  return inRegion(attributes, region);
 }

@@ -32,7 +32,7 @@ import {
 import { abandon, type GivenBackOutcome, giveBackParts, leaseOf, releaseLeases } from "./give-back.js";
 import type { Found, LimitTree } from "./limit-tree.js";
 import { MOST_DESCRIPTORS, MOST_ENTRIES } from "./message-bounds.js";
-import { ownAttributes } from "./own-attributes.js";
+import { inRegion, ownAttributes } from "./own-attributes.js";
 import { PlainRequests, type SpelledResponse } from "./plain-requests.js";
 import {
   codes,
@@ -46,6 +46,8 @@ import { type AnswerOptions, OwnRules, passedStatus, refuseAll, respond } from "
 
 interface ShouldRateLimitOptions {
   readonly limiter: Limiter;
+  /** Default for the attribute `region`. */
+  readonly region?: string | undefined;
   /** Absent without --envoy-config. */
   readonly tree: () => LimitTree | undefined;
   /** Whether limits have not arrived yet: until then nothing can be decided, and the caller's failure mode applies. */
@@ -87,11 +89,11 @@ const MOST_HITS = 0xffff_ffff;
 export function createShouldRateLimit(
   options: ShouldRateLimitOptions,
 ): ShouldRateLimit & Required<Pick<ShouldRateLimit, "plain">> {
-  const { limiter, overrides, answers, counts } = options;
+  const { limiter, region, overrides, answers, counts } = options;
   const ownRules = new OwnRules(limiter);
   const ownBook = withoutStarterRules(limiter);
 
-  const plain = new PlainRequests({ limiter, answers, tree: options.tree, ownBook, finish: withLease });
+  const plain = new PlainRequests({ limiter, region, answers, tree: options.tree, ownBook, finish: withLease });
 
   const shouldRateLimit = (request: RateLimitRequest): Promise<RateLimitResponse> => {
     counts?.note("total_requests");
@@ -145,7 +147,7 @@ export function createShouldRateLimit(
     dropReplaced(asked);
     const charged = asked.filter(({ limit }) => limit !== undefined && !isUnlimited(limit));
     const parts = [
-      { ...ownPart(request, asked), book: ownBook() },
+      { ...ownPart(request, { asked, region }), book: ownBook() },
       ...charged.map((one) => partOf(one, { overrides, answers })),
     ];
     await giveBackParts(charged, parts, options);
@@ -224,11 +226,14 @@ function ask(descriptor: RateLimitDescriptor, request: RateLimitRequest, tree: L
  * Under Sluice's own rules the request costs its own hits, or nothing if all its descriptors only peek. If each descriptor carries hits,
  * the work has been done already: it is counted, never refused.
  */
-function ownPart(request: RateLimitRequest, asked: readonly Asked[]): CheckPart {
+function ownPart(
+  request: RateLimitRequest,
+  { asked, region }: { asked: readonly Asked[]; region: string | undefined },
+): CheckPart {
   const looksOnly = asked.every(({ hits }) => hits === 0);
   const late = request.descriptors.every(({ hitsAddend }) => hitsAddend != null);
   return {
-    attributes: ownAttributes(request.domain, request.descriptors),
+    attributes: inRegion(ownAttributes(request.domain, request.descriptors), region),
     cost: looksOnly ? 0 : Math.max(1, request.hitsAddend),
     ...(late && { charge: true }),
   };
