@@ -175,7 +175,8 @@ test("the units in deploy/systemd listen where the service's settings are, and s
   const unit = (name: string) =>
     readFileSync(fileURLToPath(new URL(`../../deploy/systemd/${name}`, import.meta.url)), "utf8");
   const listens = [...unit("sluice.socket").matchAll(/^ListenStream=(.*)$/gm)].map(([, address]) => address);
-  const given = [...unit("sluice.service").matchAll(/--([a-z-]+) (\S+)/g)];
+  const [, command] = /^ExecStart=.* serve (.*)$/m.exec(unit("sluice.service"))!;
+  const given = [...command!.matchAll(/--([a-z-]+) (\S+)/g)];
   const settings = resolveSettings({
     flags: Object.fromEntries(given.map(([, name, value]) => [name, value])),
     env: {},

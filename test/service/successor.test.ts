@@ -37,21 +37,17 @@ async function place(more: Record<string, string> = {}): Promise<Place> {
   return { folder, settings, start: () => startServiceProcess({ rules, settings }) };
 }
 
-/**
- * Over one new connection; the status, or why there was none. A connection that arrives within the very turn of the close is reset before it
- * stood: nothing was sent on it, and to its client it is refused (docs/service.md).
- */
+/** Clients at once, each with one connection at a time. */
+const CLIENTS = 4;
+
+/** Over one new connection; the status, or why there was none. */
 function check(url: string): Promise<number | string> {
   return new Promise((resolve) => {
-    let stood = false;
     const headers = { "content-type": "application/json", connection: "close" };
     const sent = request(`${url}/v1/check`, { method: "POST", headers }, (answer) => {
       answer.resume().once("end", () => resolve(answer.statusCode!));
     });
-    sent.once("socket", (socket) => socket.once("connect", () => (stood = true)));
-    sent.once("error", (error: NodeJS.ErrnoException) =>
-      resolve(stood ? (error.code ?? error.message) : "ECONNREFUSED"),
-    );
+    sent.once("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
     sent.end(JSON.stringify({ attributes: { user: "x" } }));
   });
 }
@@ -65,7 +61,7 @@ describe.skipIf(whyMissing("redis"))("with counters in Redis", () => {
     let isRunning = true;
     const counts = new Map<number | string, number>();
     const load = Promise.all(
-      Array.from({ length: 4 }, async () => {
+      Array.from({ length: CLIENTS }, async () => {
         while (isRunning) {
           const outcome = await check(predecessor.http);
           counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
@@ -83,8 +79,11 @@ describe.skipIf(whyMissing("redis"))("with counters in Redis", () => {
     await expect.poll(() => counts.get(200)!, patient).toBeGreaterThan(before + 20);
     isRunning = false;
     await load;
-    // A connection that met neither process was refused, and sent nothing; none was reset with its request.
-    expect([...counts.keys()].filter((outcome) => outcome !== 200 && outcome !== "ECONNREFUSED")).toEqual([]);
+    // A connection that met neither process was refused. One that the kernel accepted within the very turn of the close is reset
+    // (docs/service.md): at most one for each client, and its request is not decided, which the count below shows.
+    const outcomes = [200, "ECONNREFUSED", "ECONNRESET"];
+    expect([...counts.keys()].filter((outcome) => !outcomes.includes(outcome))).toEqual([]);
+    expect(counts.get("ECONNRESET") ?? 0).toBeLessThanOrEqual(CLIENTS);
     expect(successor.http).toBe(predecessor.http);
     expect(successor.output()).toContain("a predecessor drains");
     const { status, body } = await peek(successor.http);
