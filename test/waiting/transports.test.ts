@@ -59,6 +59,8 @@ describe("the service", () => {
         { ...slow, id: "proxy", match: { path: "/proxy" } } as Rule,
         { ...slow, id: "patience", match: { path: "/patience" } } as Rule,
         { ...quick, id: "quick", match: { path: "/quick" } } as Rule,
+        { id: "resolved", match: { path: "/read" }, key: [], algorithm: "fixed-window", limit: 9, window: "1d" },
+        { ...slow, id: "received", match: { path: "/twice/**" } } as Rule,
       ],
     });
   });
@@ -68,9 +70,9 @@ describe("the service", () => {
     upstream.close();
   });
 
-  const check = async (attributes: object): Promise<{ delayMs: number; allowed: boolean }> => {
+  const check = async (attributes: object, cost = 1): Promise<{ delayMs: number; allowed: boolean }> => {
     const headers = { "content-type": "application/json" };
-    const body = JSON.stringify({ attributes });
+    const body = JSON.stringify({ attributes, cost });
     return (await (await fetch(`${service.http}/v1/check`, { method: "POST", headers, body })).json()) as never;
   };
   const waitingIs = (rule: string, expected: number): Promise<void> =>
@@ -117,6 +119,21 @@ describe("the service", () => {
     expect(next.delayMs).toBeLessThanOrEqual(60_000);
     expect(await ask("?wait=1s", "/quick")).toEqual([200, false]);
     expect(await ask("?wait=1s", "/quick")).toEqual([200, false]);
+  });
+
+  test("forward-auth: a client that leaves while one reading of its path waits is charged for neither", async () => {
+    const headers = { "x-forwarded-uri": "/twice/../read" };
+    const auth = (signal?: AbortSignal) =>
+      fetch(`${service.http}/v1/forward-auth`, { headers, signal: signal ?? null });
+    expect((await auth()).status).toBe(200);
+    const controller = new AbortController();
+    const left = auth(controller.signal).catch(() => "left");
+    await waitingIs("received", 1);
+    controller.abort();
+    expect(await left).toBe("left");
+    await waitingIs("received", 0);
+    const looked = await check({ path: "/read" }, 0);
+    expect(looked).toMatchObject({ checks: [{ rule: "resolved", remaining: 8 }] });
   });
 
   test.each([

@@ -135,10 +135,14 @@ async function decideFor(limiter: Limiter, { known, path, asked }: Asked): Promi
   if (!decision.allowed || path === undefined) return decision;
   const { maxWaitMs } = asked;
   const left = maxWaitMs === undefined ? undefined : maxWaitMs - decision.delayMs;
-  const second = await acquireWithoutLease(limiter, { ...known, path }, { ...asked, maxWaitMs: left });
-  if (second.allowed) return decision;
-  await limiter.refund(decision);
-  return second;
+  let second: Decision | undefined;
+  try {
+    second = await acquireWithoutLease(limiter, { ...known, path }, { ...asked, maxWaitMs: left });
+  } finally {
+    // Refused, or the client left while it waited.
+    if (second?.allowed !== true) await limiter.refund(decision);
+  }
+  return second.allowed ? decision : second;
 }
 
 /** A lease would have to be released when the response ends, which a gateway's subrequest cannot report. */
