@@ -31,10 +31,13 @@ interface SingleNodeOptions {
  * The guard against giving charges back twice: none; the record of the request id, which is removed together with its charge; or a separate
  * mark that lives for a while.
  */
-export type Guard =
-  | { readonly kind: "" }
-  | { readonly kind: "record"; readonly key: string }
-  | { readonly kind: "mark"; readonly key: string; readonly lifeMs: number };
+export type Guard = { readonly kind: "" } | { readonly kind: "record"; readonly key: string } | Mark;
+
+interface Mark {
+  readonly kind: "mark";
+  readonly key: string;
+  readonly lifeMs: number;
+}
 
 /** On a single Redis one script reaches all keys, whatever their tags, so the records of request ids share one tag. */
 const SHARED_TAG = "*";
@@ -118,6 +121,14 @@ export class SingleNodeStore implements Counters {
     note(madeAt, nowUs);
     this.#options.onGivenBack(keys);
     return given === 1;
+  }
+
+  /** Leaves the mark of an undo, without giving anything back. False if it was there: the undo was done. */
+  async leaveMark({ key, lifeMs }: Mark): Promise<boolean> {
+    const reply = await this.#calls.run("refund", [key], ["mark", "", "", lifeMs, 0]);
+    const [nowUs, isLeft] = numbersNamed(reply, "now_us", "is_left");
+    this.#calls.showed(key, msOf(nowUs));
+    return isLeft === 1;
   }
 
   async giveBack(checks: readonly Check[], madeAt?: MadeAt): Promise<boolean> {

@@ -142,8 +142,8 @@ export class Compensation {
   }
 
   /**
-   * While a slot is being migrated, Redis only runs scripts with one key. The record is dropped first, and with it the right to give back.
-   * What fails after that is retried as a charge without an id.
+   * While a slot is being migrated, Redis only runs scripts with one key. The record is dropped or the mark left first, and with it goes the
+   * right to give back. What fails after that is retried as a charge without an id.
    */
   async #giveKeyByKey(undo: Undo, guard: Guard): Promise<boolean> {
     const { charges, attempt, id } = undo;
@@ -151,9 +151,22 @@ export class Compensation {
       const { entryId } = charges[0]!;
       if (!(await this.#records.drop(id!, tagOf(undo), { entryId, attempt }))) return false;
     }
+    if (guard.kind === "mark" && !(await this.#leaveMark(guard))) return false;
     const keys = [...new Set(charges.map(({ check }) => check.key))];
     await Promise.all(keys.map((key) => this.#giveKey(undo, key)));
     return true;
+  }
+
+  /** False if an earlier try, whose answer was lost, has given back. */
+  async #leaveMark(mark: Guard & { kind: "mark" }): Promise<boolean> {
+    try {
+      return await this.#node.leaveMark(mark);
+    } catch (error) {
+      if (!mayHaveRun(error)) throw error;
+      // The next try would not know whose mark it finds.
+      this.#lost++;
+      return false;
+    }
   }
 
   async #giveKey(undo: Undo, key: string): Promise<void> {
