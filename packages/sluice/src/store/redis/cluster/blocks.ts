@@ -13,6 +13,8 @@ interface SeenBlock {
   readonly nextMs: number;
 }
 
+type Decide = (request: StoreRequest) => Promise<StoreReply>;
+
 export class Blocks {
   readonly #calls: RedisCalls;
 
@@ -20,24 +22,22 @@ export class Blocks {
     this.#calls = calls;
   }
 
-  /** `decide` gets the request without its blocks; if one of them refuses it, only to look. */
-  async around(
-    request: StoreRequest,
-    endsAtMonotonicMs: number,
-    decide: (request: StoreRequest) => Promise<StoreReply>,
-  ): Promise<StoreReply> {
+  /** `decide` gets the request without its blocks; if one of them refuses it, only to look, and to make its charges. */
+  async around(request: StoreRequest, endsAtMonotonicMs: number, decide: Decide): Promise<StoreReply> {
     const { checks } = request;
-    if (checks.every(({ block }) => block === undefined)) return await decide(request);
-    const seen = await Promise.all(checks.map(({ block }) => block && this.#step("see", block, endsAtMonotonicMs)));
+    const bare = { ...request, checks: checks.map(({ block: _, ...check }): Check => check) };
+    // A charge is made in full, whether or not its key is blocked.
+    const blocks = checks.map(({ block, charge }) => (charge === true ? undefined : block));
+    if (blocks.every((block) => block === undefined)) return await decide(bare);
+    const seen = await Promise.all(blocks.map((block) => block && this.#step("see", block, endsAtMonotonicMs)));
     const isBlocked = checks.some(
       ({ plan, cost }, i) => plan.mode === "enforce" && cost > 0 && (seen[i]?.leftMs ?? 0) > 0,
     );
-    const bare = checks.map(({ block: _, ...check }): Check => check);
-    const reply = await decide({ ...request, checks: bare, charge: request.charge && !isBlocked });
+    const reply = await (isBlocked && request.charge ? refusedButCharges(bare, decide) : decide(bare));
     await Promise.all(
-      checks.map(async ({ block, cost }, i) => {
+      blocks.map(async (block, i) => {
         const found = reply.verdicts[i]!;
-        if (block === undefined || cost === 0) return;
+        if (block === undefined || checks[i]!.cost === 0) return;
         const { leftMs, nextMs } = seen[i]!;
         if (leftMs > 0) return refuseBlocked(found, leftMs);
         if (found.allowed || !beginsBlock(found.reason)) return;
@@ -54,4 +54,19 @@ export class Blocks {
     const [, leftMs, nextMs] = numbersNamed(reply, "now_us", "left_ms", "next_ms") as [number, number, number];
     return { leftMs, nextMs };
   }
+}
+
+/** The reply to a request that a block refuses: its charges stand all the same. */
+async function refusedButCharges(request: StoreRequest, decide: Decide): Promise<StoreReply> {
+  const looked = await decide({ ...request, charge: false });
+  const isCharge = ({ charge }: Check): boolean => charge === true;
+  if (!request.checks.some(isCharge)) return looked;
+  const checks = request.checks.map((check) => (isCharge(check) ? check : { ...check, cost: 0 }));
+  const charged = await decide({ ...request, checks });
+  const replies = checks.map((check) => (isCharge(check) ? charged : looked));
+  return {
+    ...looked,
+    verdicts: replies.map(({ verdicts }, i) => verdicts[i]!),
+    timesMs: replies.map(({ timesMs, nowMs }, i) => timesMs?.[i] ?? nowMs),
+  };
 }
