@@ -2,6 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { readCounterKey } from "../keys.js";
 import type { Rule } from "../rules/rule.js";
+import { MemoryStore } from "../store/memory/memory-store.js";
+import type { Store, StoreReply, StoreRequest } from "../store/store.js";
 import { virtualClock } from "../testing.js";
 import { createLimiter } from "./limiter.js";
 
@@ -180,6 +182,22 @@ test("a limiter that closes ends every wait", async () => {
   const turn = limiter.acquire({});
   await isSettled(turn);
   await limiter.close();
+  await expect(turn).rejects.toMatchObject({ code: "closed" });
+});
+
+test("a turn that the store books after the limiter was closed is not waited for", async () => {
+  class SlowStore extends MemoryStore {
+    // @ts-expect-error: the memory store answers at once, this one does not.
+    override async decide(request: StoreRequest): Promise<StoreReply> {
+      await sleep(20);
+      return super.decide(request);
+    }
+  }
+  const limiter = createLimiter({ store: new SlowStore() as unknown as Store, rules: [rule] });
+  await limiter.acquire({});
+  const turn = limiter.acquire({});
+  await limiter.close();
+  expect(limiter.waitingStats().size).toBe(0);
   await expect(turn).rejects.toMatchObject({ code: "closed" });
 });
 

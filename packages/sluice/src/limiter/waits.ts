@@ -41,6 +41,7 @@ export class Waits {
   readonly #waits = new Set<Wait>();
   /** Ends each wait early. */
   readonly #ends = new Set<(reason: unknown) => void>();
+  #closed = false;
 
   constructor(most: number, clock: Clock | undefined) {
     this.#most = most;
@@ -94,7 +95,8 @@ export class Waits {
   }
 
   close(): void {
-    for (const end of this.#ends) end(new SluiceError("closed", "the limiter was closed while a request waited"));
+    this.#closed = true;
+    for (const end of this.#ends) end(closed());
   }
 
   #nowMs(): number {
@@ -126,13 +128,19 @@ export class Waits {
         }
       };
       this.#ends.add(end);
-      if (signal?.aborted) abort();
+      // The store was still asked when the limiter was closed.
+      if (this.#closed) end(closed());
+      else if (signal?.aborted) abort();
       else {
         signal?.addEventListener("abort", abort);
         look();
       }
     });
   }
+}
+
+function closed(): SluiceError {
+  return new SluiceError("closed", "the limiter was closed while a request waited");
 }
 
 function longestWait({ checks, rule = "" }: Decision): string {
