@@ -93,6 +93,17 @@ describe.skipIf(whyMissing("redis"))("turns over a fleet", () => {
     },
   );
 
+  test.each(paced)("$id: turns that have passed, however many, hide none to come", async (rule) => {
+    const hidden = { ...rule, id: `${rule.id}-hidden` } as Rule;
+    const [one, other] = [limiter([hidden]), limiter([hidden])] as const;
+    const booked = (await Promise.all(Array.from({ length: 300 }, () => one.check({})))) as Decision[];
+    await Promise.all(booked.map((decision) => one.refund(decision)));
+    // A hundred pass; two hundred are to come.
+    const passMs = Math.max(...booked.map(turnOf)) - 200 * INTERVAL_MS - Date.now();
+    await new Promise((resolve) => setTimeout(resolve, passMs));
+    expect((await other.check({})).delayMs).toBeLessThanOrEqual(2 * INTERVAL_MS);
+  });
+
   test("two hundred callers that leave at once, over three instances, delay nobody", async () => {
     const rule: Rule = { id: "leavers", key: [], algorithm: "gcra", limit: 1, window: "1m", burst: 1, maxWait: "1h" };
     const fleet = [limiter([rule]), limiter([rule]), limiter([rule])];

@@ -1,6 +1,9 @@
 import { expect, test } from "vitest";
 import { models } from "../../algorithms/models.js";
+import type { Decision } from "../../limiter/decision.js";
+import { createLimiter } from "../../limiter/limiter.js";
 import { compileRuleBook } from "../../rules/rule-book.js";
+import { virtualClock } from "../../testing.js";
 import { CounterMap } from "./counter-map.js";
 import { MemoryTurns } from "./memory-turns.js";
 
@@ -38,4 +41,20 @@ test("a charge beyond the last turn was reset, and leaves nothing vacant", () =>
   const state = models[check!.plan.policy.stored].fresh();
   expect(turns.giveBack(check!, { atMs: NOW_MS + 1_000, name: "a" }, state, NOW_MS)).toBe(true);
   expect(states.count).toBe(0);
+});
+
+test("of more turns that have passed than are settled at once, none is handed out", async () => {
+  const clock = virtualClock();
+  const limiter = createLimiter({
+    clock,
+    rules: [{ id: "r", key: [], algorithm: "rolling-window", limit: 1, window: "1s", maxWait: "1h" }],
+  });
+  const booked: Decision[] = [];
+  for (let i = 0; i < 600; i++) booked.push(await limiter.check({}));
+  for (const decision of booked.slice(1)) await limiter.refund(decision);
+  clock.advance(300_500);
+  const delays: number[] = [];
+  for (let i = 0; i < 6; i++) delays.push((await limiter.check({})).delayMs);
+  expect(delays).toEqual([500, 1_500, 2_500, 3_500, 4_500, 5_500]);
+  await limiter.close();
 });

@@ -46,13 +46,15 @@ export class MemoryTurns {
   /** Finds the turn of a check that does not fit now. `at`: its index in the request. */
   find({ plan, key, cost, charge }: Check, at: number, found: Verdict, state: State, nowMs: number): void {
     const { policy, maxWaitMs } = plan;
-    const seen = this.#find(key, nowMs)?.turns.slice(0, MOST_VACANT_SEEN) ?? [];
+    const turns = this.#find(key, nowMs)?.turns ?? [];
+    // `settle` leaves passed ones if there are many.
+    const first = turns.findIndex(({ atMs }) => atMs > nowMs);
     this.#chosen[at] = findTurn(found, {
       // A charge counts at once and does not wait.
       cost: charge === true ? 0 : cost,
       nowMs,
       tailMs: tailOf(state, policy),
-      vacant: seen,
+      vacant: first < 0 ? [] : turns.slice(first, first + MOST_VACANT_SEEN),
       maxWaitMs: callerWait(policy, maxWaitMs),
     });
   }

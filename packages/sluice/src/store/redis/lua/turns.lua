@@ -15,14 +15,26 @@ local function tail_of(state, body, policy)
   return state.last > 0 and body.lasts_until(policy, state.last) - policy[2] or 0
 end
 
-local function seen_vacant(key)
-  local vacant, passed = {}, {}
-  local found = vacant_keys[key] and call('ZRANGE', vacant_keys[key], '0', '63', 'WITHSCORES') or {}
+local function read_turns(found)
+  local turns = {}
   for i = 1, #found, 2 do
     local units, name = string.match(found[i], '^(%d+):(.+)$')
-    local turn = { at = tonumber(found[i + 1]), units = tonumber(units), name = name, member = found[i] }
-    local list = turn.at <= now and passed or vacant
-    list[#list + 1] = turn
+    turns[#turns + 1] = { at = tonumber(found[i + 1]), units = tonumber(units), name = name, member = found[i] }
+  end
+  return turns
+end
+
+local function seen_vacant(key)
+  local turns_key, vacant, passed = vacant_keys[key], {}, {}
+  if not turns_key then return vacant, passed end
+  local turns = read_turns(call('ZRANGE', turns_key, '0', '63', 'WITHSCORES'))
+  for i = 1, #turns do
+    local list = turns[i].at <= now and passed or vacant
+    list[#list + 1] = turns[i]
+  end
+  -- Those to come may be behind more passed ones than are settled at once.
+  if #passed > 0 then
+    vacant = read_turns(call('ZRANGEBYSCORE', turns_key, '(' .. spell(now), '+inf', 'WITHSCORES', 'LIMIT', '0', '64'))
   end
   return vacant, passed
 end
