@@ -66,6 +66,18 @@ describe("a pool", () => {
     expect(askForPool(state, ASK, { heldUnits: 0, nowMs: 1_800 }).asked.isMine).toBe(true);
   });
 
+  test("a use since an ask whose units had expired at home by then is not refunded: home has charged it", () => {
+    const state = filled();
+    const { asked } = askForPool(state, ASK, { heldUnits: 0, nowMs: 1_300 });
+    usePool(state, 1, 1_310);
+    expect(fillPool(state, { ...FILL, seq: asked.numbers.seq, kept: 0, unitsEndMs: 3_000 }, 1_400)).toBe(true);
+    pool.refund(state, policy, { cost: 1, nowMs: 1_410, chargedAtMs: 1_310, requestId: "e" });
+    expect(state).toMatchObject({ units: 10, used: 1 });
+    usePool(state, 1, 1_420);
+    pool.refund(state, policy, { cost: 1, nowMs: 1_430, chargedAtMs: 1_420, requestId: "e" });
+    expect(state).toMatchObject({ units: 10, used: 1 });
+  });
+
   test("units that instances held when it expired count as used", () => {
     const state = filled();
     const { asked, endsHeld } = askForPool(state, ASK, { heldUnits: 4, nowMs: 2_000 });

@@ -36,7 +36,10 @@ export interface PoolNumbers {
   seq: number;
   /** Identifies the pool: one that was lost and starts over has nothing to do with what the old one held. */
   name: number;
-  /** The units that the last ask reported as held, negative once it was answered; and the time of that ask. */
+  /**
+   * The units that the last ask reported as held, negative once it was answered; and the time of that ask, or of its answer if those units
+   * had expired by then.
+   */
   told: number;
   askedAtMs: number;
   /** Units per millisecond; kept for the fetcher. */
@@ -183,8 +186,13 @@ export function fillPool(state: PoolState, fill: PoolFill, nowMs: number): boole
   state.told = -1;
   touch(state, nowMs);
   if (!fill.isAnswered) return true;
-  // Units that expired on the way were counted as used.
-  state.units = (fill.kept < told ? 0 : state.units) + fill.units;
+  if (fill.kept < told) {
+    // Units that expired on the way were counted as used: those used since the ask too, so none of them is refunded.
+    state.units = 0;
+    state.askedAtMs = nowMs;
+    state.arrived = 0;
+  }
+  state.units += fill.units;
   state.unitsEndMs = fill.unitsEndMs;
   state.low = fill.lowPart < 0 ? -1 : Math.floor(state.units * fill.lowPart);
   state.renewAtMs = fill.renewAtMs;

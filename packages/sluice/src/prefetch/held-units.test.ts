@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
 import type { CheckPlan } from "../check.js";
 import { HeldUnits } from "./held-units.js";
+import { refundUses } from "./refund-uses.js";
+import type { ReplyFromHand } from "./reply-from-hand.js";
 
 const plan: CheckPlan = {
   rule: "r",
@@ -208,4 +210,22 @@ test("a pause is never longer than ten milliseconds, however long the term", () 
     { plan: long, sentMonotonicMs: 1_000_000, nowMonotonicMs: 1_000_001 },
   );
   expect(held.pausesUntilMonotonicMs).toBe(1_000_010);
+});
+
+test("a use of units that expired while the fetch was in flight is not refunded: the store has charged it", async () => {
+  const sentMonotonicMs = performance.now() + 10_000;
+  const sent = { plan, sentMonotonicMs, nowMonotonicMs: sentMonotonicMs + 1 };
+  const held = busy();
+  held.granted(held.nextFetch(0, sentMonotonicMs), { units: 100, kept: 0, lifeMs: 20 }, sent);
+  const fetch = held.nextFetch(0, sentMonotonicMs + 18);
+  held.sent(fetch);
+  const { uses } = held;
+  held.use(1);
+  held.granted(fetch, { units: 50, kept: 0, lifeMs: 20 }, { ...sent, sentMonotonicMs: sentMonotonicMs + 18 });
+  expect(held.units).toBe(50);
+  const refund = async () => true;
+  const check = { plan, key: held.key, cost: 1, live: -1 };
+  const reply: ReplyFromHand = { nowMs: 0, verdicts: [], guarantee: "prefetched", uses: [uses] };
+  expect(await refundUses({ refund }, reply, [check])).toBe(false);
+  expect(held.units).toBe(50);
 });

@@ -166,9 +166,14 @@ export class HeldUnits {
       if (this.#told !== told || untold === 0) return;
       this.#used = Math.max(told, this.#used - untold);
       // A refund of a forgotten use would give its unit back a second time.
-      this.uses.movedTo = newUses(this);
-      this.uses = this.uses.movedTo;
+      this.#forgetUses();
     };
+  }
+
+  /** Refunds of the uses since the last fetch give nothing back. */
+  #forgetUses(): void {
+    this.uses.movedTo = newUses(this);
+    this.uses = this.uses.movedTo;
   }
 
   /** Call before the store is asked. If the rule changed, what was fetched under the old one goes back. */
@@ -250,8 +255,11 @@ export class HeldUnits {
     if (fetch.seq !== this.#awaitedSeq) return;
     this.#awaitedSeq = 0;
     this.#settled = fetch.used;
-    // Units that expired on the way were counted as used.
-    if (grant.kept < fetch.held) this.units = 0;
+    // Units that expired on the way were counted as used: those used since, too.
+    if (grant.kept < fetch.held) {
+      this.units = 0;
+      this.#forgetUses();
+    }
     if (sent.plan === this.plan) this.units += grant.units;
     const lifeMs = Math.max(0, grant.lifeMs * (1 - DRIFT) - TRUNCATION_MS);
     this.endsAtMonotonicMs = sent.sentMonotonicMs + lifeMs;

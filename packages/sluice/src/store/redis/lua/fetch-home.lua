@@ -49,8 +49,9 @@ local function fill()
   state.fetching, state.told = 0, -1
   body.touch(state)
   if ARGV[3] == '1' then
-    -- Units that expired on the way were counted as used.
-    state.units = (number(5) < told and 0 or state.units) + number(4)
+    -- Units that expired on the way were counted as used: those used since the ask too, so none of them is refunded.
+    if number(5) < told then state.units, state.asked, state.arrived = 0, now, 0 end
+    state.units = state.units + number(4)
     state.ends, state.renew = number(6), number(8)
     state.low = number(7) < 0 and -1 or floor(state.units * number(7))
     state.refused = number(9) > 0 and now + number(9) or 0
