@@ -71,6 +71,8 @@ export interface PoolAsked {
   readonly nowMs: number;
   readonly isMine: boolean;
   readonly numbers: Readonly<PoolNumbers>;
+  /** Units that instances hold, of those of the pool. */
+  readonly held: number;
   /** Between the previous ask and this one; 0 ms if unknown. */
   readonly arrived: number;
   readonly elapsedMs: number;
@@ -157,7 +159,8 @@ export function askForPool(
   const { arrived } = state;
   const isFetching = nowMs >= state.lastMs && nowMs < state.fetchingUntilMs;
   if (isFetching || (onlySeq !== 0 && onlySeq !== state.seq)) {
-    return { asked: { nowMs, isMine: false, numbers: numbersOf(state), arrived, elapsedMs }, endsHeld: false };
+    const asked = { nowMs, isMine: false, numbers: numbersOf(state), held: heldUnits, arrived, elapsedMs };
+    return { asked, endsHeld: false };
   }
   if (!isKnown) state.name = name;
   const endsHeld = nowMs >= state.unitsEndMs || nowMs < state.lastMs;
@@ -175,7 +178,8 @@ export function askForPool(
   state.askedAtMs = nowMs;
   state.arrived = 0;
   state.fetchingUntilMs = nowMs + leaseMs;
-  return { asked: { nowMs, isMine: true, numbers: numbersOf(state), arrived, elapsedMs }, endsHeld };
+  const held = endsHeld ? 0 : heldUnits;
+  return { asked: { nowMs, isMine: true, numbers: numbersOf(state), held, arrived, elapsedMs }, endsHeld };
 }
 
 /** False if a later fetch was sent meanwhile, which reported these units as never received; or if it was filled before. */

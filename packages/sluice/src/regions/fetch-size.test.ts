@@ -17,7 +17,8 @@ const plan: CheckPlan = {
 const NOBODY = { units: 0, forMs: 0, leastCost: 1 };
 
 function asked(more: Partial<PoolAsked> = {}, numbers: Partial<PoolAsked["numbers"]> = {}): PoolAsked {
-  return { nowMs: 5_000, isMine: true, arrived: 0, elapsedMs: 500, numbers: { ...pool.fresh(), ...numbers }, ...more };
+  const numbersNow = { ...pool.fresh(), ...numbers };
+  return { nowMs: 5_000, isMine: true, arrived: 0, elapsedMs: 500, held: 0, numbers: numbersNow, ...more };
 }
 
 const size = (given: PoolAsked, waiting = NOBODY, isLast = false, left = 0) =>
@@ -52,6 +53,12 @@ test("what waiting requests need is requested in full; a pool that was empty gro
   expect(cold.want).toBe(62);
   const hot = size(asked({ arrived: 50 }, { rate: 0.1 }), { units: 40, forMs: 200, leastCost: 1 });
   expect(hot.want).toBe(250);
+});
+
+test("what instances hold is not for requests that wait", () => {
+  const waiting = { units: 3, forMs: 1, leastCost: 1 };
+  expect(size(asked({ held: 199 }, { units: 200 }), waiting)).toMatchObject({ want: 2, need: 2 });
+  expect(size(asked({ held: 190 }, { units: 200 }), waiting)).toMatchObject({ want: 0, need: 0 });
 });
 
 test("the share is what the region used of the limit's rate", () => {

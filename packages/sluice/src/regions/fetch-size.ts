@@ -72,7 +72,7 @@ function rateOf(policy: Policy): number {
 
 export function sizeFetch(
   { policy, regionTermMs: termMs }: CheckPlan,
-  { numbers, arrived, elapsedMs }: PoolAsked,
+  { numbers, held, arrived, elapsedMs }: PoolAsked,
   { waiting, roundTripMs, left, regions, isLast }: FetchFacts,
 ): FetchSize {
   const limitRate = rateOf(policy);
@@ -87,7 +87,8 @@ export function sizeFetch(
         ? seenShare
         : blended(numbers.share, seenShare, elapsedMs, SHARE_TERMS * termMs);
   const { units } = numbers;
-  const need = Math.max(0, waiting.units - units);
+  // Those that instances hold are not for the requests that wait here.
+  const need = Math.max(0, waiting.units - Math.max(0, units - held));
   if (isLast || (arrived === 0 && waiting.units === 0)) return { want: 0, need: 0, rate, share, low: 0 };
   const cycleMs = termMs / 2 + Math.min(roundTripMs, termMs / 2);
   const used = rate * cycleMs;

@@ -1,10 +1,14 @@
 /** Regions on memory stores: what a request under rules of both scopes does, and what each call means for a global rule. */
 import { describe, expect, test, vi } from "vitest";
 import { SluiceError } from "../errors.js";
+import { poolKey } from "../keys.js";
 import { createLimiter, type Limiter } from "../limiter/limiter.js";
 import type { Rule } from "../rules/rule.js";
+import { compileRuleBook } from "../rules/rule-book.js";
 import { InstanceCount, type OnBeat } from "../store/instance-count.js";
 import { MemoryStore } from "../store/memory/memory-store.js";
+import type { StoreRequest } from "../store/store.js";
+import { homePlan } from "./home-fetches.js";
 import { RegionalStore } from "./regional-store.js";
 
 const GLOBAL: Rule = {
@@ -357,6 +361,41 @@ test("whatever the instances of a region share goes through the region's store",
   const store = new RegionalStore({ region: "eu", regionStore, globalStore: new MemoryStore(), isGlobal: () => false });
   const request = { instance: "a", leadsMs: 1_000, limits: [{ rule: "r", limit: 5 }] };
   expect(await store.shareLimits!(request)).toBe(shared);
+});
+
+test("a request that finds all units of the pool in instances' hands gets its own from home, at once", async () => {
+  const home = new Home();
+  const regionStore = new MemoryStore();
+  const store = new RegionalStore({ region: "eu", regionStore, globalStore: home, isGlobal: () => true });
+  const rule = { ...GLOBAL, limit: 100, window: "1m", prefetch: "5s" } as Rule;
+  const [check] = compileRuleBook([rule], 1).checks({ user: "a" }, 1);
+  const request = { charge: true, entryId: "e", id: undefined, fingerprint: "", rulesVersion: 1 };
+  const decide = async (more: Partial<StoreRequest> = {}) =>
+    await store.decide({ ...request, checks: [check!], ...more });
+  await decide();
+  // A fetch brings 40 units, and an instance holds all of them.
+  const key = poolKey(check!.key);
+  const { nowMs, numbers } = regionStore.askForPool(key, { name: 1, onlySeq: 0, givesBack: "no", leaseMs: 1_000 });
+  const { seq, used, told } = numbers;
+  const fetch = { holder: `eu.${numbers.name.toString(36)}`, seq, used, held: told, want: 40, need: 40 };
+  const checks = [{ ...check!, plan: homePlan(check!.plan), cost: 0 }];
+  expect(home.decide({ ...request, checks, fetches: [fetch] }).grants).toMatchObject([{ units: 40, kept: told }]);
+  const fill = { isAnswered: true, units: 40, kept: told, unitsEndMs: nowMs + 5_000, lowPart: -1 };
+  const nothing = {
+    renewAtMs: nowMs + 5_000,
+    refusedForMs: 0,
+    refusedCost: 1,
+    retryAfterMs: 0,
+    resetAfterMs: 0,
+    rate: 0,
+    share: 0,
+  };
+  regionStore.fillPool(key, { ...fill, ...nothing, seq });
+  await decide({ fetches: [{ holder: "h", seq: 1, used: 0, held: 0, want: 39, need: 39 }] });
+  const { decides } = home;
+  expect((await decide()).verdicts).toMatchObject([{ allowed: true }]);
+  expect(home.decides - decides).toBe(1);
+  await store.close();
 });
 
 describe("options", () => {

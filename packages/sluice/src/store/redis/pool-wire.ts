@@ -39,8 +39,8 @@ export function encodeFill(fill: PoolFill): number[] {
 }
 
 export function decodePool(reply: unknown): PoolAsked {
-  const names = ["now_ms", "is_mine", "arrived", "elapsed_ms", ...fields];
-  const [nowMs, isMine, arrived, elapsedMs, ...values] = numbersNamed(reply, ...names);
+  const names = ["now_ms", "is_mine", "arrived", "elapsed_ms", "held", ...fields];
+  const [nowMs, isMine, arrived, elapsedMs, held, ...values] = numbersNamed(reply, ...names);
   const numbers = Object.fromEntries(fields.map((name, i) => [name, values[i]!])) as unknown as PoolNumbers;
-  return { nowMs: nowMs!, isMine: isMine === 1, arrived: arrived!, elapsedMs: elapsedMs!, numbers };
+  return { nowMs: nowMs!, isMine: isMine === 1, arrived: arrived!, elapsedMs: elapsedMs!, held: held!, numbers };
 }

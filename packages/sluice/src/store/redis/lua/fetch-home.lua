@@ -3,7 +3,7 @@
   ARGV     'ask', before the fetch is sent: a name for a new pool, only_seq, what goes back (no, if-idle, all), lease in ms; or
            'fill', after it: seq, 1 if it was answered; then units, kept, ends_ms, low_part, renew_ms, refused_for_ms, refused_cost,
              retry_after_ms, reset_after_ms, rate, share
-  returns  ask: now_ms, 1 if the fetch may be sent, arrived, elapsed_ms, then the pool's numbers as texts; fill: now_ms, 1 if it counted ]]
+  returns  ask: now_ms, 1 if the fetch may be sent, arrived, elapsed_ms, what instances hold, then the pool's numbers as texts; fill: now_ms, 1 if it counted ]]
 include('prelude')
 include('algorithms')
 local body = algorithm('u')
@@ -19,13 +19,13 @@ local function ask()
   local elapsed = known and max(0, now - state.asked) or 0
   local only = number(3)
   local mine = not (now >= state.last and now < state.fetching) and (only == 0 or only == state.seq)
+  local head = call('HGET', held_key, '')
+  local held = head and struct.unpack('<d', head) or 0
   if mine then
     if not known then state.name = number(2) end
-    local head = call('HGET', held_key, '')
-    local held = head and struct.unpack('<d', head) or 0
     if now >= state.ends or now < state.last then
       -- Units held by instances ended with the pool's: they may have been used.
-      state.used, state.units = state.used + held, 0
+      state.used, state.units, held = state.used + held, 0, 0
       call('DEL', held_key)
     elseif ARGV[4] == 'all' or (ARGV[4] == 'if-idle' and arrived == 0) then
       state.units = min(state.units, held)
@@ -38,8 +38,8 @@ local function ask()
     state.told, state.asked, state.arrived, state.fetching = state.units, now, 0, now + number(5)
     body.save(pool, state)
   end
-  local reply = { now, mine and 1 or 0, arrived, elapsed }
-  for i = 1, #body.fields do reply[4 + i] = string.format('%.17g', state[body.fields[i]]) end
+  local reply = { now, mine and 1 or 0, arrived, elapsed, held }
+  for i = 1, #body.fields do reply[5 + i] = string.format('%.17g', state[body.fields[i]]) end
   return reply
 end
 
