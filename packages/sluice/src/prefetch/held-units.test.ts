@@ -229,3 +229,9 @@ test("a use of units that expired while the fetch was in flight is not refunded:
   expect(await refundUses({ refund }, reply, [check])).toBe(false);
   expect(held.units).toBe(50);
 });
+
+test("a key whose fetches are all sent ahead of need is remembered", () => {
+  const held = busy();
+  held.nextFetch(0, 9_000);
+  expect(held.endsAtMs).toBe(19_000);
+});

@@ -202,6 +202,8 @@ export class HeldUnits {
   /** The next fetch, along with a request of this cost. */
   nextFetch(cost: number, nowMonotonicMs: number): Fetch {
     this.#measure(nowMonotonicMs);
+    // A key whose requests all find units in hand is not idle.
+    this.endsAtMs = nowMonotonicMs + IDLE_MS;
     // Give up dead units right now: the grant must not revive them.
     if (nowMonotonicMs >= this.endsAtMonotonicMs) this.units = 0;
     const held = this.units;
