@@ -104,6 +104,27 @@ describe.skipIf(whyMissing("redis"))("turns over a fleet", () => {
     expect((await other.check({})).delayMs).toBeLessThanOrEqual(2 * INTERVAL_MS);
   });
 
+  test.each(paced)("$id: a turn from before a reset gives nothing back", async (rule) => {
+    const slow = {
+      ...rule,
+      id: `${rule.id}-reset`,
+      limit: 1,
+      window: "10m",
+      ...(rule.algorithm === "gcra" && { burst: 1 }),
+    } as Rule;
+    const [one, other] = [limiter([slow]), limiter([slow])] as const;
+    const ask = async (): Promise<Decision> => (await one.check({})) as Decision;
+    await ask();
+    const old = await ask();
+    await other.reset(slow.id, {});
+    const since = [await ask(), await ask(), await ask()];
+    await other.refund(old);
+    expect(turnOf(await ask()) - turnOf(since[2]!)).toBe(600_000);
+    // What was booked since is given back.
+    await other.refund(since[1]!);
+    expect(turnOf(await ask())).toBe(turnOf(since[1]!));
+  });
+
   test("two hundred callers that leave at once, over three instances, delay nobody", async () => {
     const rule: Rule = { id: "leavers", key: [], algorithm: "gcra", limit: 1, window: "1m", burst: 1, maxWait: "1h" };
     const fleet = [limiter([rule]), limiter([rule]), limiter([rule])];

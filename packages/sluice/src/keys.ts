@@ -111,9 +111,15 @@ export function grantsKey(counter: string): string {
   return `${counter}~`;
 }
 
+const TURNS_LETTER = "^";
+
 /** Beside a counter: turns that were given back (turns.lua). */
 export function turnsKey(counter: string): string {
-  return `${counter}^`;
+  return counter + TURNS_LETTER;
+}
+
+export function isTurnsKey(key: string): boolean {
+  return key.endsWith(TURNS_LETTER);
 }
 
 const formOf = new Map(Object.entries(storedAs).map(([stored, letter]) => [letter, stored as Stored]));
@@ -123,8 +129,9 @@ export function storedIn(key: string): Stored | undefined {
   return formOf.get(key.slice(-1).toLowerCase() as (typeof storedAs)[Stored]);
 }
 
-/** The letter of a counter's stored form; empty for keys stored beside a counter. */
+/** The letter of a counter's stored form, or of its vacant turns; empty for other keys stored beside a counter. */
 export function letterOf(key: string): string {
+  if (isTurnsKey(key)) return TURNS_LETTER;
   const letter = /:([a-z])$/i.exec(key)?.[1]?.toLowerCase() ?? "";
   return formOf.has(letter as (typeof storedAs)[Stored]) ? letter : "";
 }

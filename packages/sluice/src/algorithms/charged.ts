@@ -11,13 +11,15 @@ import { type ChargeTimes, chargedAt } from "./turns.js";
 interface Charged {
   readonly check: Check;
   readonly atMs: number;
+  readonly bookedMs: number;
   readonly entryId: string;
   readonly owed: number;
 }
 
 /** `at`: the check's index in the reply. */
 export function chargedBy(reply: ChargeTimes, at: number, check: Check, entryId: string): Charged {
-  return { check, entryId, atMs: chargedAt(reply, at), owed: owedOf(check, reply.verdicts[at]!) };
+  const bookedMs = reply.timesMs?.[at] ?? reply.nowMs;
+  return { check, entryId, atMs: chargedAt(reply, at), bookedMs, owed: owedOf(check, reply.verdicts[at]!) };
 }
 
 /** 0 if it is unknown, or the counter is not a bucket. */

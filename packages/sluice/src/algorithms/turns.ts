@@ -24,13 +24,18 @@ export interface VacantTurn {
 /** The vacant turns of one counter, in the order of turns.lua: by time, then by cost and name as text. */
 export interface VacantState extends State {
   turns: VacantTurn[];
+  /** The counter was reset: what was booked before this instant is not in it, though its turn may come among those booked since. */
+  resetAtMs: number;
 }
+
+/** How long a reset is remembered: as long as a turn may be away. */
+export const RESET_KNOWN_MS = 3_600_000;
 
 /** A decision looks at no more vacant turns than this, so that many of them cannot slow it down. */
 export const MOST_VACANT_SEEN = 64;
 
 export function freshVacant(): VacantState {
-  return { endsAtMs: 0, bytes: 0, isUsedUp: false, bornMs: 0, turns: [] };
+  return { endsAtMs: 0, bytes: 0, isUsedUp: false, bornMs: 0, turns: [], resetAtMs: 0 };
 }
 
 export function isBucket(policy: Policy): boolean {

@@ -81,6 +81,8 @@ export interface MadeAt {
 export interface Charged {
   readonly check: Check;
   readonly atMs: number;
+  /** When it was decided: before `atMs` if its turn was to come then. Absent: at `atMs`. */
+  readonly bookedMs?: number;
   readonly entryId: string;
   /**
    * For a bucket: what it lacked right after the charge, plus what had been given back by then; 0 if unknown, and for other

@@ -16,11 +16,11 @@ export class MemoryRefunds {
   }
 
   refund(charges: readonly Charged[], nowMs: number): void {
-    for (const { check, atMs, entryId, owed } of charges) {
+    for (const { check, atMs, bookedMs = atMs, entryId, owed } of charges) {
       const { plan, key, cost } = check;
       const state = this.#counters.state(key, nowMs);
       if (state === undefined) continue;
-      if (plan.maxWaitMs > 0 && this.#turns.giveBack(check, { atMs, name: entryId }, state, nowMs)) continue;
+      if (plan.maxWaitMs > 0 && this.#turns.giveBack(check, { atMs, bookedMs, name: entryId }, state, nowMs)) continue;
       const refund: Refund = { cost, nowMs, chargedAtMs: atMs, requestId: entryId, owed };
       models[plan.policy.stored].refund(state, plan.policy, refund);
     }

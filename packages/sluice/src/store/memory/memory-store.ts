@@ -8,7 +8,7 @@ import { type Charge, type State, type Verdict, verdict } from "../../algorithms
 import { models } from "../../algorithms/models.js";
 import type { PoolAsk, PoolAsked, PoolFill, PoolFilled } from "../../algorithms/pool.js";
 import type { Check } from "../../check.js";
-import { storedIn } from "../../keys.js";
+import { isTurnsKey, storedIn } from "../../keys.js";
 import type { SoleDecider } from "../../sole-request.js";
 import { isRepeat } from "../asked-counters.js";
 import {
@@ -65,6 +65,7 @@ export class MemoryStore implements Store {
   readonly #leases: MemoryLeases;
   readonly #holds: MemoryHolds;
   readonly #pools: MemoryPools;
+  readonly #turns: MemoryTurns;
   readonly #limit: MemoryLimit;
   readonly #resetsAsRedis: boolean;
   readonly #costs = new MemoryCosts();
@@ -109,6 +110,7 @@ export class MemoryStore implements Store {
     this.#leases = new MemoryLeases(states);
     this.#holds = new MemoryHolds({ state, charge }, holdBytes);
     this.#pools = new MemoryPools(counters);
+    this.#turns = turns;
     this.#limit = new MemoryLimit(maxBytes, options.onMemoryLimit);
     this.#resetsAsRedis = resetsAsRedis;
   }
@@ -277,6 +279,10 @@ export class MemoryStore implements Store {
     this.#resetAtMs = nextResetMs(this.#resetAtMs, nowMs);
     if (this.#grants === undefined) this.#sole.closedUntilMs = this.#resetAtMs;
     for (const key of keys) {
+      if (isTurnsKey(key)) {
+        this.#turns.reset(key, this.#resetsAsRedis ? nowMs + 1 : this.#resetAtMs, nowMs);
+        continue;
+      }
       const isKnown = this.#counters.state(key, nowMs) !== undefined;
       this.#states.delete(key);
       const left = isKnown ? this.#leftByReset(key, nowMs) : undefined;

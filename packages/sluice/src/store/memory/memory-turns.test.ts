@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { models } from "../../algorithms/models.js";
 import type { Decision } from "../../limiter/decision.js";
 import { createLimiter } from "../../limiter/limiter.js";
+import type { Rule } from "../../rules/rule.js";
 import { compileRuleBook } from "../../rules/rule-book.js";
 import { virtualClock } from "../../testing.js";
 import { CounterMap } from "./counter-map.js";
@@ -24,7 +25,7 @@ test("vacant turns are stored beside their counter, count as memory, and go with
     const found = model.look(state, policy, 1, nowMs);
     model.charge(state, policy, { cost: 1, nowMs, requestId: "a" }, found);
   }
-  expect(turns.giveBack(check!, { atMs: NOW_MS + 1_000, name: "a" }, state, NOW_MS)).toBe(true);
+  expect(turns.giveBack(check!, { atMs: NOW_MS + 1_000, bookedMs: NOW_MS, name: "a" }, state, NOW_MS)).toBe(true);
   expect(states.count).toBe(1);
   expect(states.bytes).toBeGreaterThan(0);
   const found = model.look(state, policy, 1, NOW_MS);
@@ -34,12 +35,12 @@ test("vacant turns are stored beside their counter, count as memory, and go with
   expect([states.count, states.bytes]).toEqual([0, 0]);
 });
 
-test("a charge beyond the last turn was reset, and leaves nothing vacant", () => {
+test("a charge beyond the last turn was lost, and leaves nothing vacant", () => {
   const states = new CounterMap(1e6);
   const turns = new MemoryTurns(states);
   const [check] = book.checks({}, 1);
   const state = models[check!.plan.policy.stored].fresh();
-  expect(turns.giveBack(check!, { atMs: NOW_MS + 1_000, name: "a" }, state, NOW_MS)).toBe(true);
+  expect(turns.giveBack(check!, { atMs: NOW_MS + 1_000, bookedMs: NOW_MS, name: "a" }, state, NOW_MS)).toBe(true);
   expect(states.count).toBe(0);
 });
 
@@ -58,3 +59,31 @@ test("of more turns that have passed than are settled at once, none is handed ou
   expect(delays).toEqual([500, 1_500, 2_500, 3_500, 4_500, 5_500]);
   await limiter.close();
 });
+
+test.each(["rolling-window", "fixed-window", "gcra", "token-bucket"] as const)(
+  "%s: a turn from before a reset gives nothing back",
+  async (algorithm) => {
+    const clock = virtualClock();
+    const rule: Rule = { id: "r", key: [], algorithm, limit: 1, window: "1s", maxWait: "1h" };
+    const limiter = createLimiter({ clock, rules: [rule] });
+    await limiter.check({});
+    const [old, older] = [await limiter.check({}), await limiter.check({})];
+    clock.advance(10);
+    await limiter.reset("r", {});
+    clock.advance(10);
+    const delays: number[] = [];
+    for (let i = 0; i < 3; i++) delays.push((await limiter.check({})).delayMs);
+    await limiter.refund(old);
+    delays.push((await limiter.check({})).delayMs);
+    expect(delays.slice(1).map((delayMs, i) => delayMs - delays[i]!)).toEqual([
+      algorithm === "fixed-window" ? 980 : 1_000,
+      1_000,
+      1_000,
+    ]);
+    clock.advance(2_500);
+    await limiter.refund(older);
+    const next = await limiter.check({});
+    expect(next.delayMs).toBe(delays.at(-1)! - 1_500);
+    await limiter.close();
+  },
+);

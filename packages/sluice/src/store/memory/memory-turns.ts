@@ -9,6 +9,7 @@ import {
   isBucket,
   MOST_VACANT_SEEN,
   mattersUntil,
+  RESET_KNOWN_MS,
   tailOf,
   takeVacant,
   type VacantState,
@@ -72,21 +73,30 @@ export class MemoryTurns {
   /** Gives back a charge of a counter with turns; false if that is an ordinary refund. */
   giveBack(
     { plan, key, cost }: Check,
-    { atMs, name }: { atMs: number; name: string },
+    { atMs, bookedMs, name }: { atMs: number; bookedMs: number; name: string },
     state: State,
     nowMs: number,
   ): boolean {
     const { policy } = plan;
     const tailMs = tailOf(state, policy);
+    const known = this.#find(key, nowMs);
+    if (known !== undefined && bookedMs < known.resetAtMs) return true;
     // With turns booked after the charge, a bucket would become fuller than their spacing allows.
     if (atMs <= nowMs) return isBucket(policy) && tailMs > nowMs;
-    // A turn beyond the last one is not in this counter: it was reset.
+    // A turn beyond the last one is not in this counter: it was lost.
     if (tailMs < atMs) return true;
-    const vacant = this.#find(key, nowMs) ?? freshVacant();
+    const vacant = known ?? freshVacant();
     vacant.endsAtMs = Math.max(vacant.endsAtMs, mattersUntil(policy, atMs));
     addVacant(vacant, { atMs, cost, name });
     this.#keep(key, vacant, nowMs);
     return true;
+  }
+
+  /** The counter starts over. `key`: of its vacant turns. */
+  reset(key: string, resetAtMs: number, nowMs: number): void {
+    this.#states.delete(key);
+    const vacant: VacantState = { ...freshVacant(), resetAtMs, endsAtMs: nowMs + RESET_KNOWN_MS };
+    this.#states.set(key, vacant, nowMs);
   }
 
   #find(key: string, nowMs: number): VacantState | undefined {
@@ -96,6 +106,6 @@ export class MemoryTurns {
 
   #keep(key: string, vacant: VacantState, nowMs: number): void {
     this.#states.delete(turnsKey(key));
-    if (vacant.turns.length > 0) this.#states.set(turnsKey(key), vacant, nowMs);
+    if (vacant.turns.length > 0 || vacant.resetAtMs > 0) this.#states.set(turnsKey(key), vacant, nowMs);
   }
 }

@@ -1,15 +1,17 @@
 --[[ reset: forgets counters
   KEYS     counters and what is stored beside them
-  ARGV     for each key the letter of its stored form (keys.ts), or '' if it is not a counter
+  ARGV     for each key the letter of its stored form (keys.ts); '^' if it holds vacant turns, '' for what else is beside a counter
   returns  now_us
   Counters identify charges by their millisecond. A reset leaves an empty counter for the rest of this millisecond, with its clock in the
   next one: charges made meanwhile are stamped there, so a refund of an earlier charge finds none of them. Sorted sets identify charges by
   name, except for their debt; places always have names.
+  Turns that were booked before may be given back when others lie about them: a member of no units behind all vacant turns tells when the
+  reset was (refund.lua).
   A key that will hold an empty counter is never deleted first: in a migrating slot, Redis assumes that a deleted key is on the other node,
   and does not let the script use it. ]]
 include('prelude')
 include('packed-layout')
-local ahead = now + 1
+local ahead, RESET_KNOWN = now + 1, '3600000'
 local bucket = struct.pack('<dddI4', 0, ahead, 0, 0)
 local empty = {
   b = bucket, g = bucket,
@@ -29,6 +31,10 @@ for k = 1, #KEYS do
     call('ZREMRANGEBYRANK', key, '0', '-2')
     call('ZADD', key, spell(ahead), marker)
     call('PEXPIREAT', key, spell(ahead + 1))
+  elseif letter == '^' then
+    call('ZADD', key, '+inf', '0:reset:' .. spell(ahead))
+    call('ZREMRANGEBYRANK', key, '0', '-2')
+    call('PEXPIRE', key, RESET_KNOWN)
   else
     call('DEL', key)
   end
