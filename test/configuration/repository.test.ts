@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { statSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { migrate, migrations } from "../../packages/server/src/configuration/repository/migrations.js";
 import { openRepository } from "../../packages/server/src/configuration/repository/open-repository.js";
@@ -46,6 +47,23 @@ test("a SQLite file is for its owner alone, and so are the files beside it", asy
   for (const name of [file, `${file}-wal`, `${file}-shm`]) expect(statSync(name).mode & 0o077, name).toBe(0);
   await repository.close();
 });
+
+test.skipIf(whyMissing("postgresql"))(
+  "PostgreSQL may end a connection within a transaction: the change fails, and the next one goes through",
+  async () => {
+    const driver = new PostgresDriver(postgres!.createDatabase(`test_${process.pid}_${++made}`));
+    const cutOff = driver.exclusively(async (query) => {
+      const [own] = await query("SELECT pg_backend_pid() AS pid");
+      await driver.query("SELECT pg_terminate_backend($1)", [Number(own!.pid)]);
+      // Longer than the end of the connection takes to arrive.
+      await sleep(200);
+      await query("SELECT 1");
+    });
+    await expect(cutOff).rejects.toThrow();
+    expect(await driver.exclusively((query) => query("SELECT 1 AS one"))).toEqual([{ one: 1 }]);
+    await driver.close();
+  },
+);
 
 describe.each(databases)("the repository on $kind", ({ missing, fresh }) => {
   describe.skipIf(missing)("holds its contract:", () => {

@@ -37,6 +37,8 @@ export class PostgresDriver implements SqlDriver {
     });
     // An idle connection that breaks: the next query opens another, and reports if it cannot.
     pool.on("error", () => undefined);
+    // The pool listens to idle connections only. One that breaks within a transaction would end the process; its next query reports it.
+    pool.on("connect", (client) => client.on("error", () => undefined));
     return pool;
   }
 
