@@ -59,6 +59,8 @@ test.each([
   ["2001:0:0:1:0:0:0:1", 128, "2001:0:0:1::1"],
   ["fe80::1%eth0", 56, "fe80::"],
   ["::1", 128, "::1"],
+  ["192.0.2.1:4711", 56, "192.0.2.1"],
+  ["[2001:db8:1:2fab::1]:4711", 56, "2001:db8:1:2f00::"],
 ])("%s under a prefix of %i is counted as %s", (peer, ipv6Prefix, expected) => {
   expect(clientAddresses({ ipv6Prefix })({ peer })).toBe(expected);
 });

@@ -109,7 +109,8 @@ export function addressNormaliser(ipv6Prefix = 56): (address: string | undefined
       return UNKNOWN_ADDRESS;
     }
     if (!text.includes(":")) return text;
-    const address = parseAddress(text);
+    // Frameworks pass on the port that some proxies add; counted with it, each connection would be another client.
+    const address = parseAddress(bareAddress(text) ?? text);
     if (address === undefined) return text;
     if (address.length === 4) return Array.from(address, (byte) => byte.charCodeAt(0)).join(".");
     return spellIpv6(leadingBits(address, ipv6Prefix).padEnd(16, "\0"));
