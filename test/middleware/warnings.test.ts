@@ -76,6 +76,21 @@ test.each([
   expect(warnings).toEqual(expected);
 });
 
+test("Koa's proxyIpHeader names the header that addresses are taken from, whether X-Forwarded-For comes or not", async () => {
+  const { rateLimit } = await import("sluice/koa");
+  const app = new Koa({ proxy: true, proxyIpHeader: "X-Real-IP" });
+  app.use(rateLimit(limit));
+  app.use((ctx) => {
+    ctx.body = "ok";
+  });
+  await using served = await listening(createServer(app.callback()), new Stage());
+  const ask = async (headers: Record<string, string>) => (await fetch(served.url, { headers })).status;
+  expect(await ask({ "x-real-ip": "203.0.113.1" })).toBe(200);
+  expect(await ask({ "x-real-ip": "203.0.113.2" })).toBe(200);
+  expect(await ask({ "x-real-ip": "203.0.113.1", "x-forwarded-for": "203.0.113.3" })).toBe(429);
+  expect(warnings).toEqual([]);
+});
+
 test("a rule whose key attribute never comes is warned of once; one that comes now and then is not", async () => {
   const { rateLimit } = await import("sluice/express");
   const rules = ["usr", "user", "ip"].map((name) => ({

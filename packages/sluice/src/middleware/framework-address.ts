@@ -61,11 +61,15 @@ function trustsAnyChain(request: FastifyLike): boolean {
 
 interface KoaLike {
   readonly ip: string;
-  readonly app: { readonly proxy: boolean; readonly maxIpsCount: number };
+  readonly app: { readonly proxy: boolean; readonly maxIpsCount: number; readonly proxyIpHeader: string };
 }
 
-/** Koa takes the leftmost address, which clients can write, unless `maxIpsCount` is set to the number of proxies. */
+/**
+ * Koa takes the leftmost address, which clients can write, unless `maxIpsCount` is set to the number of proxies. `proxyIpHeader` may name
+ * another header, which proxies send without X-Forwarded-For.
+ */
 export function koaAddress({ ip, app }: KoaLike, hops: Hops): string | undefined {
+  if (app.proxy && app.proxyIpHeader.toLowerCase() !== "x-forwarded-for") return ip;
   if (hops.forwarded === undefined) return hops.peer;
   if (!app.proxy) warnOfSetup("FORWARDED_WITHOUT_TRUST");
   else if (!(app.maxIpsCount > 0)) warnOfSetup("TRUSTS_EVERYBODY");
