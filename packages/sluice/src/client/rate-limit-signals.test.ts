@@ -41,16 +41,17 @@ test("draft 7: one state, its window from the policy of the same limit", () => {
   ]);
 });
 
-test("draft 6 and the legacy fields, with a reset from now or since 1970", () => {
+test("draft 6 and the legacy fields, with a reset from now, or since 1970 in seconds or milliseconds", () => {
   const expected = [{ name: "", quota: 100, remaining: 0, resetAfterMs: 30_000 }];
   expect(quotas({ "ratelimit-limit": "100", "ratelimit-remaining": "0", "ratelimit-reset": "30" })).toEqual(expected);
   expect(quotas({ "x-ratelimit-limit": "100", "x-ratelimit-remaining": "0", "x-ratelimit-reset": "30" })).toEqual(
     expected,
   );
-  const epoch = String(NOW_MS / 1000 + 30);
-  expect(quotas({ "x-ratelimit-limit": "100", "x-ratelimit-remaining": "0", "x-ratelimit-reset": epoch })).toEqual(
-    expected,
-  );
+  for (const epoch of [NOW_MS / 1000 + 30, NOW_MS + 30_000].map(String)) {
+    expect(quotas({ "x-ratelimit-limit": "100", "x-ratelimit-remaining": "0", "x-ratelimit-reset": epoch })).toEqual(
+      expected,
+    );
+  }
 });
 
 test("unreadable values count as absent", () => {

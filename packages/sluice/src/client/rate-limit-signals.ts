@@ -18,6 +18,8 @@ export interface QuotaSignal {
 const LONGEST_MS = 3650 * 86_400_000;
 /** More seconds than this are a time since 1970, which some servers send in X-RateLimit-Reset. */
 const EPOCH_FROM_SECONDS = 1_000_000_000;
+/** More than this is such a time in milliseconds, as Upstash and OpenRouter send it: in seconds it would be the year 5138. */
+const EPOCH_MS_FROM = 100_000_000_000;
 
 /** RFC 9110, section 10.2.3: seconds, or a date. */
 export function readRetryAfterMs(headers: Headers, nowMs: number): number | undefined {
@@ -68,7 +70,7 @@ function fromSingleFields(headers: Headers, nowMs: number): QuotaSignal[] {
   const reset = read("reset");
   const isEpoch = reset !== undefined && Number(reset) >= EPOCH_FROM_SECONDS;
   const resetAfterMs = isEpoch
-    ? { resetAfterMs: bounded(Math.max(0, Number(reset) * 1000 - nowMs)) }
+    ? { resetAfterMs: bounded(Math.max(0, Number(reset) * (Number(reset) >= EPOCH_MS_FROM ? 1 : 1000) - nowMs)) }
     : timed("resetAfterMs", reset);
   const window = timed("windowMs", windowOf(headers.get("ratelimit-policy") ?? "", limit));
   return [{ name: "", ...numbered("quota", limit), ...window, ...numbered("remaining", remaining), ...resetAfterMs }];
