@@ -1,7 +1,7 @@
 /** What only Nest has: decorators, asynchronous options, exceptions. */
 import { Controller, type ExecutionContext, Get, Module, type Type, UseGuards } from "@nestjs/common";
 import { APP_GUARD, ExternalContextCreator, NestFactory } from "@nestjs/core";
-import type { Decision } from "sluice";
+import { type Decision, memoryStore } from "sluice";
 import { RateLimit, RateLimitException, RateLimitGuard, RateLimitModule, SkipRateLimit } from "sluice/nest";
 import { expect, test, vi } from "vitest";
 import { decorate, serveControllers } from "./apps/nest-app.js";
@@ -40,6 +40,25 @@ test("a handler's own limits replace the module's, and SkipRateLimit takes them 
   expect((await ask("report"))[0]).toBe(429);
   expect(await ask("health")).toEqual([200, null]);
   expect(await ask("dear")).toEqual([200, '"10-per-1m";r=4;t=60']);
+});
+
+test("handlers whose long names begin alike count apart on a shared store", async () => {
+  class OrganizationMembershipInvitationsAdministrationController {
+    acceptInvitationByToken(): string {
+      return "ok";
+    }
+    acceptInvitationBySession(): string {
+      return "ok";
+    }
+  }
+  const controller = OrganizationMembershipInvitationsAdministrationController;
+  const own = () => RateLimit({ limit: 1, window: "1h" });
+  decorate(controller, "acceptInvitationByToken", Get("token"), own());
+  decorate(controller, "acceptInvitationBySession", Get("session"), own());
+  Controller("invitations")(controller);
+  await using app = await serveControllers({ options: { store: memoryStore() }, controllers: [controller] });
+  const ask = async (path: string) => (await fetch(`${app.url}/invitations/${path}`)).status;
+  expect([await ask("token"), await ask("session"), await ask("token")]).toEqual([200, 200, 429]);
 });
 
 test("limits of a controller hold for each of its handlers apart, and a handler can step out", async () => {

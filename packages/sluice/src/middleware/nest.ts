@@ -11,6 +11,7 @@
  * HTTP, GraphQL (every resolver call) and WebSocket gateways (every message). Handlers of other transports pass, with a warning, unless a
  * guard that extends ours finds their request: `getRequestResponse`, as in @nestjs/throttler.
  */
+import { createHash } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import {
   type CanActivate,
@@ -215,13 +216,18 @@ class RouteGates implements OnModuleDestroy {
   }
 }
 
-/** `CatsController.findAll` as a rule id. */
+const LONGEST_ID = 64;
+
+/** `CatsController.findAll` as a rule id. If it is too long, a hash distinguishes handlers whose names begin alike. */
 function handlerName(context: ExecutionContext): string {
-  const spelled = `${context.getClass().name}.${context.getHandler().name}`.toLowerCase();
-  return spelled
+  const name = `${context.getClass().name}.${context.getHandler().name}`;
+  const id = name
+    .toLowerCase()
     .replaceAll(/[^a-z0-9.]+/g, "-")
-    .replace(/^[^a-z0-9]+/, "")
-    .slice(0, 64);
+    .replace(/^[^a-z0-9]+/, "");
+  if (id.length <= LONGEST_ID) return id;
+  const hash = createHash("sha256").update(name).digest("hex").slice(0, 8);
+  return `${id.slice(0, LONGEST_ID - hash.length - 1)}-${hash}`;
 }
 
 export class RateLimitGuard implements CanActivate {
