@@ -55,6 +55,15 @@ test("every enforced policy is listed, and the refusing one is reported", () => 
   ]);
 });
 
+test("a number above the largest of RFC 9651 is sent as that, so that the field stays readable", () => {
+  const unlimited: Policy = { ...minute, limit: Number.MAX_SAFE_INTEGER };
+  const found = verdict(true, Number.MAX_SAFE_INTEGER - 1, 0, 20_500, undefined);
+  expect(rateLimitFields()([decisionOf([["a", unlimited, found]])])).toEqual([
+    ["RateLimit-Policy", '"a";q=999999999999999;w=60'],
+    ["RateLimit", '"a";r=999999999999999;t=21'],
+  ]);
+});
+
 test("places have a unit and no window, and report a time only when refused", () => {
   const of = (found: Verdict) => rateLimitFields()([decisionOf([["p", places, found]])]).map(([, value]) => value);
   expect(of(verdict(true, 2, 0, 900, undefined))).toEqual(['"p";q=5;qu="concurrent-requests"', '"p";r=2']);

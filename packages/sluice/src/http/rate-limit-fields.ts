@@ -125,7 +125,15 @@ function draft11(survey: Survey): Field[] {
   const { plan, remaining, afterMs, refused } = tightest;
   // Places come back when requests end, not with time: only a refusal has a time to report.
   const timed = refused || plan.policy.stored !== "concurrency";
-  return [policy, ["RateLimit", `"${plan.rule}";r=${remaining}${timed ? `;t=${secondsOf(afterMs)}` : ""}`]];
+  const time = timed ? `;t=${sfInteger(secondsOf(afterMs))}` : "";
+  return [policy, ["RateLimit", `"${plan.rule}";r=${sfInteger(remaining)}${time}`]];
+}
+
+/** RFC 9651, section 3.3.1: at most 15 digits. A longer number, often meant as "unlimited", would make the whole field unreadable. */
+const LARGEST_SF_INTEGER = 999_999_999_999_999;
+
+function sfInteger(number: number): number {
+  return Math.min(number, LARGEST_SF_INTEGER);
 }
 
 /** A policy's text never changes, and there are few: each is formatted once. */
@@ -135,9 +143,9 @@ function policyItem(plan: CheckPlan): string {
   const { policy } = plan;
   let item = policyItems.get(plan);
   if (item === undefined) {
-    const quota = `"${plan.rule}";q=${policy.limit}`;
+    const quota = `"${plan.rule}";q=${sfInteger(policy.limit)}`;
     const window = windowSeconds(policy);
-    item = window === undefined ? `${quota};qu="concurrent-requests"` : `${quota};w=${window}`;
+    item = window === undefined ? `${quota};qu="concurrent-requests"` : `${quota};w=${sfInteger(window)}`;
     policyItems.set(plan, item);
   }
   return item;
