@@ -47,6 +47,25 @@ test("routes with equal limits count apart, on a shared store too", async () => 
   expect((await app.inject("/unlimited")).headers.ratelimit).toBeUndefined();
 });
 
+test("routes that share one object of options count apart; a route and what Fastify adds to it count together", async () => {
+  const strict = { config: { rateLimit: { limit: 1, window: "1m" } } };
+  await using app = await build({}, (app) => {
+    app.get("/a", strict, () => "ok");
+    app.post("/a", strict, () => "ok");
+    app.get("/b", strict, () => "ok");
+    app.register(
+      async (nested) => {
+        nested.get("/", strict, () => "ok");
+      },
+      { prefix: "/c" },
+    );
+  });
+  const ask = async (method: "GET" | "HEAD" | "POST", url: string) => (await app.inject({ method, url })).statusCode;
+  expect([await ask("GET", "/a"), await ask("POST", "/a"), await ask("GET", "/b")]).toEqual([200, 200, 200]);
+  expect([await ask("HEAD", "/a"), await ask("GET", "/b")]).toEqual([429, 429]);
+  expect([await ask("GET", "/c"), await ask("GET", "/c/")]).toEqual([200, 429]);
+});
+
 test("requests that no route takes are counted too", async () => {
   await using app = await build({ limit: 1, window: "1m" }, () => {});
   expect((await app.inject("/nowhere")).statusCode).toBe(404);

@@ -94,15 +94,20 @@ async function registerRateLimit(app: FastifyInstance, options: RateLimitPluginO
     return { gate: new Gate(own, reader), onRefused, throwRefusals };
   };
   const everywhere = hasRules(base) ? guardedBy(base) : undefined;
-  const byRoute = new WeakMap<RouteRateLimit, Guarded>();
+  const byRoute = new WeakMap<RouteRateLimit, Map<string, Guarded>>();
   const gates: Gate<FastifyRequest>[] = everywhere === undefined ? [] : [everywhere.gate];
 
   /** Made when the route is declared, so that mistakes stop the start; at its first request if it was declared before this plugin. */
-  const guardedRoute = (own: RouteRateLimit, route: string): Guarded => {
-    let guarded = byRoute.get(own);
+  const guardedRoute = (own: RouteRateLimit, { method, url = "" }: RoutePlace): Guarded => {
+    // Several routes may share one object of options.
+    const places = byRoute.get(own) ?? new Map<string, Guarded>();
+    byRoute.set(own, places);
+    const place = placeOf({ method, url });
+    let guarded = places.get(place);
     if (guarded === undefined) {
-      guarded = guardedBy(routeOptions({ base, own, limiter: everywhere?.gate.limiter, name: routeName(route) }));
-      byRoute.set(own, guarded);
+      const name = routeName(`${String(method)} ${url}`);
+      guarded = guardedBy(routeOptions({ base, own, limiter: everywhere?.gate.limiter, name }));
+      places.set(place, guarded);
       gates.push(guarded.gate);
     }
     return guarded;
@@ -119,13 +124,13 @@ async function registerRateLimit(app: FastifyInstance, options: RateLimitPluginO
   if (!app.hasDecorator("createRateLimit")) app.decorate("createRateLimit", createRateLimit);
   if (!app.hasRequestDecorator("rateLimit")) app.decorateRequest("rateLimit", null);
   app.addHook("onRoute", ({ config, method, url }) => {
-    if (config?.rateLimit) guardedRoute(config.rateLimit, `${String(method)} ${url}`);
+    if (config?.rateLimit) guardedRoute(config.rateLimit, { method, url });
   });
   const limit = async (request: FastifyRequest, reply: FastifyReply): Promise<unknown> => {
     const { config, method, url } = request.routeOptions;
     const own = config?.rateLimit;
     if (own === false) return undefined;
-    const guarded = own === undefined ? everywhere : guardedRoute(own, `${String(method)} ${url}`);
+    const guarded = own === undefined ? everywhere : guardedRoute(own, { method, url });
     return guarded === undefined ? undefined : await pass(guarded, request, reply);
   };
   // The hooks differ only in arguments after the second, which are not used.
@@ -156,6 +161,17 @@ async function pass(
   if (onRefused === undefined) return reply.type(PROBLEM_CONTENT_TYPE).send(JSON.stringify(problemOf(decision)));
   const answer = await onRefused(request, reply, decision);
   return reply.sent || answer === undefined || answer === reply ? reply : reply.send(answer);
+}
+
+interface RoutePlace {
+  readonly method: string | readonly string[];
+  readonly url?: string | undefined;
+}
+
+/** Fastify itself adds `HEAD /a` to `GET /a`, and `/a/` to the `/` under a prefix: to clients these are one route. */
+function placeOf({ method, url = "" }: RoutePlace): string {
+  const methods = String(method);
+  return `${/\b(?:GET|HEAD)\b/.test(methods) ? "GET" : methods} ${url.replace(/\/$/, "")}`;
 }
 
 /** Routes count separately, under the same names in every process. The hash distinguishes `/a/b` from `/a-b`. */
