@@ -17,7 +17,7 @@ import { PROBLEM_CONTENT_TYPE, problemOf, refusalStatus } from "../http/problem.
 import type { Decision } from "../limiter/decision.js";
 import { fastifyAddress, nodeHops } from "./framework-address.js";
 import { Gate, type RequestReader } from "./gate.js";
-import { checkNames, type GateOptions, hasRules, routeOptions } from "./gate-options.js";
+import { checkOptions, type GateOptions, hasRules, routeOptions } from "./gate-options.js";
 
 export type { CostSource, EndedResponse, SettleOption } from "./settle-option.js";
 
@@ -88,7 +88,7 @@ async function registerRateLimit(app: FastifyInstance, options: RateLimitPluginO
   const { hook = "onRequest", ...base } = options;
   if (!HOOKS.includes(hook))
     throw new SluiceError("invalid-setting", `hook: expected one of ${HOOKS.join(", ")}, got ${String(hook)}`);
-  checkNames(base, reader.extraOptions);
+  checkOptions(base, reader.extraOptions);
   const guardedBy = (own: RouteRateLimit): Guarded => {
     const { onRefused, throwRefusals = false } = own;
     return { gate: new Gate(own, reader), onRefused, throwRefusals };

@@ -10,6 +10,7 @@ import { createLimiter, type Limiter } from "../limiter/limiter.js";
 import type { AlgorithmName, Attributes, FailurePolicy, NumberFields, Rule } from "../rules/rule.js";
 import type { Store } from "../store/store.js";
 import { type LimitOf, LimitsByRequest } from "./limits-by-request.js";
+import { checkValues } from "./option-values.js";
 import type { SettleOption } from "./settle-option.js";
 
 /** One rule in one line: `{ limit: 100, window: "1m" }` counts by client address. */
@@ -112,7 +113,7 @@ export function hasRules({ limiter, rules, limit }: AnyOptions): boolean {
 }
 
 /** `extra`: the options that only this framework's middleware has. */
-export function checkNames(options: object, extra: readonly string[]): void {
+export function checkOptions(options: object, extra: readonly string[]): void {
   const known = new Set<string>([...GATE_FIELDS, ...extra]);
   for (const name of Object.keys(options)) {
     if (known.has(name)) continue;
@@ -121,6 +122,7 @@ export function checkNames(options: object, extra: readonly string[]): void {
       : `known are ${[...known].join(", ")}`;
     throw new SluiceError("invalid-setting", `${name}: no such option; ${here}`);
   }
+  checkValues(options);
 }
 
 interface FoundLimiter<Request> {

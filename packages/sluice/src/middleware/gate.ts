@@ -16,7 +16,7 @@ import type { Decision } from "../limiter/decision.js";
 import type { Limiter } from "../limiter/limiter.js";
 import type { Attributes } from "../rules/rule.js";
 import { AbsentKeys } from "./absent-keys.js";
-import { checkNames, type GateOptions, limiterOf } from "./gate-options.js";
+import { checkOptions, type GateOptions, limiterOf } from "./gate-options.js";
 import { type Aftermath, type End, endWithResponse, holdUntilEnd, type Settling } from "./hold-until-end.js";
 import type { LimitsByRequest } from "./limits-by-request.js";
 import { ResponseReading } from "./response-reading.js";
@@ -80,7 +80,7 @@ export class Gate<Request> {
   readonly #absentKeys: AbsentKeys;
 
   constructor(options: GateOptions<Request>, reader: RequestReader<Request>) {
-    checkNames(options, reader.extraOptions);
+    checkOptions(options, reader.extraOptions);
     checkSettle(options.settle);
     const { limiter, owned, limits } = limiterOf(options);
     this.limiter = limiter;

@@ -35,7 +35,7 @@ import { warnOnce } from "../http/warn-once.js";
 import type { Decision } from "../limiter/decision.js";
 import { expressAddress, fastifyAddress, nodeHops } from "./framework-address.js";
 import { Gate, type RequestReader } from "./gate.js";
-import { checkNames, type GateOptions, hasRules, routeOptions } from "./gate-options.js";
+import { checkOptions, type GateOptions, hasRules, routeOptions } from "./gate-options.js";
 
 export type { CostSource, EndedResponse, SettleOption } from "./settle-option.js";
 
@@ -188,7 +188,7 @@ class RouteGates implements OnModuleDestroy {
   readonly #byHandler = new Map<unknown, Gate<NestRequest>>();
 
   constructor(options: RateLimitOptions) {
-    checkNames(options, reader.extraOptions);
+    checkOptions(options, reader.extraOptions);
     this.#options = options;
     this.#everywhere = hasRules(options) ? new Gate(options, reader) : undefined;
   }
