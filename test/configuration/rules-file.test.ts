@@ -2,6 +2,7 @@
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
+import { FileConfiguration } from "../../packages/server/src/configuration/file-configuration.js";
 import { writeRuleFile } from "../../packages/server/src/configuration/rule-file.js";
 import { makeTempFolder } from "../harness/leash.js";
 import { eventually, type Instance, perUser, startInstance } from "./instance.js";
@@ -51,6 +52,31 @@ describe("rules from a file", () => {
     symlinkSync("v2", join(folder, "next"));
     renameSync(join(folder, "next"), join(folder, "current"));
     await eventually("swapped", () => limitOf(instance) === 5);
+  });
+
+  test("that are written while the service starts, after it has read the file, are read too", async () => {
+    const dataFolder = makeTempFolder("rules");
+    const file = join(dataFolder, "rules.yaml");
+    writeFileSync(file, yaml(1));
+    const nothing = () => undefined;
+    let isEdited = false;
+    const configuration = await FileConfiguration.start(
+      {
+        dataFolder,
+        pollMs: 10_000,
+        log: {
+          info: () => {
+            if (!isEdited) writeFileSync(file, yaml(2));
+            isEdited = true;
+          },
+          warn: nothing,
+          error: nothing,
+        },
+      },
+      file,
+    );
+    await eventually("read again", () => configuration.current.rules[0]?.limit === 2);
+    await configuration.close();
   });
 
   test("are found by looking now and then where watching the folder tells nothing", async () => {

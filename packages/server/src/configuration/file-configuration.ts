@@ -13,7 +13,7 @@ import { readValidated } from "./draft.js";
 import type { PlacedMistake } from "./rule-file.js";
 import { readRuleFileInWorker, readStoredRules } from "./rule-worker.js";
 import { Snapshot, type SnapshotDocument } from "./snapshot.js";
-import { watchFile } from "./watch-file.js";
+import { fileMark, watchFile } from "./watch-file.js";
 
 const POLL_MS = 1_000;
 
@@ -62,6 +62,7 @@ export class FileConfiguration implements Configuration {
 
   async #start(): Promise<void> {
     const saved = await this.#snapshot.load();
+    const seen = await fileMark(this.#file);
     try {
       await this.#load(saved);
     } catch (error) {
@@ -72,6 +73,7 @@ export class FileConfiguration implements Configuration {
     }
     this.#unwatch = watchFile(this.#file, {
       pollMs: this.#options.pollMs ?? POLL_MS,
+      seen,
       onChange: () => {
         this.#lastRead = this.#lastRead.then(() => this.#load().catch((error) => this.#noteError(error)));
       },

@@ -10,19 +10,23 @@ import { dirname } from "node:path";
 const SETTLE_MS = 50;
 const LOOK_AFTER_MS = 20;
 
-export function watchFile(file: string, { pollMs, onChange }: { pollMs: number; onChange: () => void }): () => void {
+interface WatchOptions {
+  readonly pollMs: number;
+  readonly onChange: () => void;
+  /** The mark from before the caller read the file: a change since then is reported too. Default: the first look's. */
+  readonly seen?: string;
+}
+
+export function watchFile(file: string, { pollMs, onChange, seen: readMark }: WatchOptions): () => void {
   let settling: NodeJS.Timeout | undefined;
-  let seen: string | undefined;
+  let seen = readMark;
   const changed = () => {
     clearTimeout(settling);
     settling = setTimeout(onChange, SETTLE_MS);
     settling.unref();
   };
   const look = async () => {
-    const now = await stat(file).then(
-      ({ mtimeMs, size, ino }) => `${mtimeMs} ${size} ${ino}`,
-      () => "gone",
-    );
+    const now = await fileMark(file);
     if (seen !== undefined && seen !== now) changed();
     seen = now;
   };
@@ -44,6 +48,14 @@ export function watchFile(file: string, { pollMs, onChange }: { pollMs: number; 
     clearTimeout(looking);
     watcher?.close();
   };
+}
+
+/** Another mark means another content, as far as one can tell without reading it. */
+export function fileMark(file: string): Promise<string> {
+  return stat(file).then(
+    ({ mtimeMs, size, ino }) => `${mtimeMs} ${size} ${ino}`,
+    () => "gone",
+  );
 }
 
 function watchFolder(folder: string, onEvent: () => void): FSWatcher | undefined {
