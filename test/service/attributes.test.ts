@@ -248,6 +248,13 @@ test.each([
   ["a claim without jwt", "attributes: { user: { claim: sub } }", /attributes\.user: a claim needs jwt/],
   ["an API key without keys", "attributes: { tier: { apiKey: tier } }", /attributes\.tier: apiKey needs apiKeys/],
   ["a template without a name", "attributes: { id: { path: /v1 } }", /expected one \{name\}/],
+  [
+    "a name beside other text",
+    "attributes: { id: { path: '/v1/{id}.json' } }",
+    /attributes\.id: expected whole segments/,
+  ],
+  ["a star for a segment", "attributes: { r: { route: ['/v1/{id}', '/v1/*'] } }", /segments.*got "\/v1\/\*"/],
+  ["a star in the middle", "attributes: { r: { route: ['/v1/**/items'] } }", /\*\* only as the last one/],
   ["two keys", "jwt: { publicKey: a, secret: b }", /expected one of publicKey, secret and jwks/],
   ["a key that is not there", "jwt: { publicKey: nowhere.pem }", /expected a public key \(PEM\) in nowhere\.pem/],
   ["a proxy that is no address", "trustedProxies: [example.com]", /trustProxy: expected/],

@@ -31,6 +31,12 @@ const source = Type.Union([
 ]);
 export type Source = Static<typeof source>;
 
+/** Any other brace or star would stand for itself, and the template match no path. */
+function isTemplate(text: string): boolean {
+  const segments = text.replace(/\/\*\*$/, "").split("/");
+  return segments.every((segment) => /^(?:\{[^{}*]*\}|[^{}*]*)$/.test(segment));
+}
+
 const mappingFile = Type.Object(
   {
     trustedProxies: Type.Optional(Type.Union([Type.Array(name), Type.Integer({ minimum: 0, maximum: 32 })])),
@@ -145,7 +151,9 @@ function schemaMistakes(errors: Iterable<SchemaMistake>, document: unknown): str
 }
 
 function shown(value: unknown): string {
-  return typeof value === "object" && value !== null ? "a list or a mapping" : JSON.stringify(value).slice(0, 100);
+  return typeof value === "object" && value !== null
+    ? "a list or a mapping"
+    : JSON.stringify(value).slice(0, 100);
 }
 
 function valueAt(document: unknown, path: string): unknown {
@@ -171,6 +179,12 @@ function conflicts({ attributes = {}, jwt, apiKeys, trustedProxies }: Mapping): 
       found.push(
         `attributes.${attribute}.path: expected one {name} in the template, got ${JSON.stringify(source.path)}`,
       );
+    } else {
+      const templates = "path" in source ? [source.path] : "route" in source ? source.route : [];
+      for (const template of templates.filter((text) => !isTemplate(text)))
+        found.push(
+          `attributes.${attribute}: expected whole segments {name}, and ** only as the last one, got ${JSON.stringify(template)}`,
+        );
     }
   }
   if (jwt !== undefined && [jwt.publicKey, jwt.secret, jwt.jwks].filter((given) => given !== undefined).length !== 1) {
