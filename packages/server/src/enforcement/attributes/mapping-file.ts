@@ -153,12 +153,16 @@ function schemaMistakes(errors: Iterable<SchemaMistake>, document: unknown): str
 function shown(value: unknown): string {
   return typeof value === "object" && value !== null
     ? "a list or a mapping"
-    : JSON.stringify(value).slice(0, 100);
+    : String(JSON.stringify(value)).slice(0, 100);
 }
 
 function valueAt(document: unknown, path: string): unknown {
   let at = document;
-  for (const name of path.split("/").slice(1)) at = (at as Readonly<Record<string, unknown>> | undefined)?.[name];
+  for (const step of path.split("/").slice(1)) {
+    // A JSON pointer (RFC 6901): "/" and "~" of a name are escaped.
+    const name = step.replaceAll("~1", "/").replaceAll("~0", "~");
+    at = (at as Readonly<Record<string, unknown>> | undefined)?.[name];
+  }
   return at;
 }
 
