@@ -256,13 +256,14 @@ test.each([
   ["a star for a segment", "attributes: { r: { route: ['/v1/{id}', '/v1/*'] } }", /segments.*got "\/v1\/\*"/],
   ["a star in the middle", "attributes: { r: { route: ['/v1/**/items'] } }", /\*\* only as the last one/],
   ["a mistake at an odd name", "attributes: { a/b: 5 }", /a~1b: expected object, got 5/],
+  ["an empty secret", "jwt: { secret: empty }", /expected a secret in empty, got an empty file/],
   ["two keys", "jwt: { publicKey: a, secret: b }", /expected one of publicKey, secret and jwks/],
   ["a key that is not there", "jwt: { publicKey: nowhere.pem }", /expected a public key \(PEM\) in nowhere\.pem/],
   ["a proxy that is no address", "trustedProxies: [example.com]", /trustProxy: expected/],
   ["no YAML", "attributes: [", /expected YAML/],
 ])("a mapping with %s stops the start and says so", async (_what, text, message) => {
   await expect(
-    startTestService({ files: { "attributes.yaml": text }, settings: { attributes: "attributes.yaml" } }),
+    startTestService({ files: { "attributes.yaml": text, empty: "\n" }, settings: { attributes: "attributes.yaml" } }),
   ).rejects.toThrow(message);
 });
 

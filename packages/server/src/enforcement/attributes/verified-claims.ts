@@ -66,7 +66,7 @@ function loadKey(jwt: NonNullable<Mapping["jwt"]>, besideFile: (path: string) =>
     if (jwks !== undefined && /^https?:/.test(jwks)) return createRemoteJWKSet(new URL(jwks));
     if (jwks !== undefined) return createLocalJWKSet(JSON.parse(readFileSync(besideFile(jwks), "utf8")));
     if (publicKey !== undefined) return createPublicKey(readFileSync(besideFile(publicKey)));
-    return createSecretKey(Buffer.from(readFileSync(besideFile(secret!), "utf8").trim()));
+    return createSecretKey(secretIn(readFileSync(besideFile(secret!), "utf8")));
   } catch (error) {
     const expected = jwks !== undefined ? "a key set" : publicKey !== undefined ? "a public key (PEM)" : "a secret";
     throw new SluiceError(
@@ -74,4 +74,11 @@ function loadKey(jwt: NonNullable<Mapping["jwt"]>, besideFile: (path: string) =>
       `attributes: jwt: expected ${expected} in ${jwks ?? publicKey ?? secret}, got ${(error as Error).message}`,
     );
   }
+}
+
+/** Anyone can sign with an empty secret. */
+function secretIn(text: string): Buffer {
+  const secret = Buffer.from(text.trim());
+  if (secret.length === 0) throw new Error("an empty file");
+  return secret;
 }
