@@ -3,6 +3,7 @@ import { createLimiter } from "../limiter/limiter.js";
 import type { Rule } from "../rules/rule.js";
 import { virtualClock } from "../testing.js";
 import { Pacer } from "./pacer.js";
+import type { QuotaSignal } from "./rate-limit-signals.js";
 
 /** One exchange that ends at once. */
 function exchange(
@@ -51,6 +52,19 @@ test("a policy with a quota of 0, a deny list, holds up no other request", () =>
   expect(pacer.waitMs(10)).toBe(0);
   exchange(pacer, 10, { quota: 2, windowMs: 1000, remaining: 0, resetAfterMs: 1000 });
   expect(pacer.waitMs(10)).toBe(990);
+});
+
+test.each([4, 2])("a response counts only under the policies that it names (%i left under the other)", (remaining) => {
+  const pacer = new Pacer();
+  const ask = (nowMs: number, signal: QuotaSignal): void => {
+    pacer.started();
+    pacer.ended({ nowMs, signals: [signal], counted: true });
+  };
+  ask(0, { name: "login", quota: 5, windowMs: 3_600_000, remaining, resetAfterMs: 3_600_000 });
+  for (let i = 1; i <= 100; i++) {
+    expect(pacer.waitMs(i)).toBe(0);
+    ask(i, { name: "api", quota: 1_000, windowMs: 60_000, remaining: 1_000 - i, resetAfterMs: 60_000 });
+  }
 });
 
 test("requests in flight count as sent", () => {

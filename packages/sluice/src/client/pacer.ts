@@ -51,9 +51,11 @@ export class Pacer {
   ended(end: { nowMs: number; signals: readonly QuotaSignal[]; counted: boolean }): void {
     this.#inFlight--;
     for (const signal of end.signals) this.#learn(signal, end.nowMs);
-    if (end.counted) {
-      for (const { answeredMs } of this.#policies.values())
-        if (answeredMs.length < MOST_ANSWERS) answeredMs.push(end.nowMs);
+    const names = new Set(end.signals.map(({ name }) => name));
+    for (const [name, policy] of this.#policies) {
+      // Another route's policy, under which this request was not counted. A response that names none may count under all.
+      if (names.size > 0 && !names.has(name)) policy.startedSince = Math.max(0, policy.startedSince - 1);
+      else if (end.counted && policy.answeredMs.length < MOST_ANSWERS) policy.answeredMs.push(end.nowMs);
     }
     for (const { name } of end.signals) this.#judge(this.#policies.get(name), end.nowMs);
   }
