@@ -4,8 +4,9 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { exportJWK, SignJWT } from "jose";
 import type { Rule } from "sluice";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { requestAttributes } from "../../packages/server/src/enforcement/attributes/request-attributes.js";
+import { verifiedClaims } from "../../packages/server/src/enforcement/attributes/verified-claims.js";
 import { type RunningService, startTestService } from "./running-service.js";
 
 let service: RunningService | undefined;
@@ -238,6 +239,31 @@ describe("JSON Web Tokens", () => {
     await ask(await bearer(sign({ sub: "from-url" })));
     expect(await countOf("user", "from-url")).toBe(1);
     issuer.close();
+  });
+
+  test("while an issuer hangs, the keys that it gave last go on verifying, and only the first token waits for it", async () => {
+    const keySet = JSON.stringify({ keys: [{ ...(await exportJWK(publicKey)), kid: "k1", alg: "RS256" }] });
+    let fetches = 0;
+    const issuer = createServer((_request, response) => {
+      if (fetches++ === 0) response.setHeader("content-type", "application/json").end(keySet);
+    });
+    await new Promise<void>((resolve) => issuer.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => {
+      vi.useRealTimers();
+      issuer.closeAllConnections();
+      issuer.close();
+    });
+    const jwks = `http://127.0.0.1:${(issuer.address() as AddressInfo).port}/jwks`;
+    const claimsOf = verifiedClaims({ jwks }, String);
+    expect((await claimsOf(await sign({ sub: "before" })))?.sub).toBe("before");
+    // Keys are fetched anew after ten minutes.
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 660_000 });
+    expect((await claimsOf(await sign({ sub: "first" })))?.sub).toBe("first");
+    const sinceMs = performance.now();
+    expect((await claimsOf(await sign({ sub: "second" })))?.sub).toBe("second");
+    expect(await claimsOf(await sign({ sub: "eve" }, { kid: "unknown" }))).toBeUndefined();
+    expect(performance.now() - sinceMs).toBeLessThan(1_000);
+    expect(fetches).toBe(2);
   });
 });
 

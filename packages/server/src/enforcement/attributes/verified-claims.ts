@@ -5,16 +5,10 @@
  */
 import { createPublicKey, createSecretKey, type KeyObject } from "node:crypto";
 import { readFileSync } from "node:fs";
-import {
-  createLocalJWKSet,
-  createRemoteJWKSet,
-  type JWTPayload,
-  type JWTVerifyGetKey,
-  type JWTVerifyOptions,
-  jwtVerify,
-} from "jose";
+import { createLocalJWKSet, type JWTPayload, type JWTVerifyGetKey, type JWTVerifyOptions, jwtVerify } from "jose";
 import { SluiceError } from "sluice";
 import type { Mapping } from "./mapping-file.js";
+import { remoteKeys } from "./remote-keys.js";
 
 export type Claims = Readonly<Record<string, unknown>>;
 export type ClaimsOf = (token: string) => Promise<Claims | undefined>;
@@ -63,7 +57,7 @@ function verifier(
 function loadKey(jwt: NonNullable<Mapping["jwt"]>, besideFile: (path: string) => string): KeyObject | JWTVerifyGetKey {
   const { jwks, publicKey, secret } = jwt;
   try {
-    if (jwks !== undefined && /^https?:/.test(jwks)) return createRemoteJWKSet(new URL(jwks));
+    if (jwks !== undefined && /^https?:/.test(jwks)) return remoteKeys(new URL(jwks));
     if (jwks !== undefined) return createLocalJWKSet(JSON.parse(readFileSync(besideFile(jwks), "utf8")));
     if (publicKey !== undefined) return createPublicKey(readFileSync(besideFile(publicKey)));
     return createSecretKey(secretIn(readFileSync(besideFile(secret!), "utf8")));
