@@ -1,7 +1,7 @@
 /**
  * Explains a decision: which rules were considered, why each applies or not, and what the store holds for those that apply.
  */
-import type { DecisionSummary, Degraded } from "../decision.js";
+import { type DecisionSummary, type Degraded, NEVER_MS } from "../decision.js";
 import type { ExplainedEstimate, Reservations } from "../reservations/reservations.js";
 import type { Attributes } from "../rules/rule.js";
 import type { Considered, RuleBook } from "../rules/rule-book.js";
@@ -11,7 +11,7 @@ import { Decision } from "./decision.js";
 /** A considered rule, with its stored state. */
 export interface ExplainedRule extends Considered {
   readonly state?: Readonly<Record<string, number>>;
-  /** When the same request would pass this rule if nothing else arrives. */
+  /** When the same request would pass this rule if nothing else arrives; absent if no wait helps. */
   readonly nextAllowedAt?: string;
   /** The unit that the rule counts, if it names one. */
   readonly unit?: string;
@@ -54,7 +54,7 @@ export async function explainDecision(
   const rules = book.explain(attributes).map((considered): ExplainedRule => {
     const at = placeOf.get(considered.rule);
     if (at === undefined) return considered;
-    const nextAllowedAt = new Date(nowMs + waits.get(live[at]!)!).toISOString();
+    const waitMs = waits.get(live[at]!)!;
     const policy = isDegraded && { degraded: live[at]!.plan.onStoreFailure };
     const { unit } = live[at]!.plan;
     const cost = book.find(considered.rule)?.cost;
@@ -62,7 +62,7 @@ export async function explainDecision(
     return {
       ...considered,
       ...(states[at] && { state: states[at] }),
-      nextAllowedAt,
+      ...(waitMs !== NEVER_MS && { nextAllowedAt: new Date(nowMs + waitMs).toISOString() }),
       ...(unit !== undefined && { unit }),
       ...(typeof cost === "object" && { costAttribute: cost.attribute }),
       ...estimate,

@@ -214,6 +214,24 @@ test("explain reports which rules applied and why, the stored state, and when th
   ]);
 });
 
+test("explain names no time for a request that no wait lets pass", async () => {
+  const limiter = createLimiter({
+    clock: virtualClock(Date.UTC(2026, 0, 1)),
+    rules: [
+      { ...rule, id: "deny-list", limit: 0 },
+      { ...rule, id: "small", limit: 2 },
+      { ...rule, id: "monthly", limit: 3, window: "31d" },
+    ],
+  });
+  await limiter.charge({ user: "ann" }, { cost: 3 });
+  const { rules } = await limiter.explain({ user: "ann" }, { cost: 3 });
+  expect(rules.map(({ rule: id, nextAllowedAt }) => [id, nextAllowedAt])).toEqual([
+    ["deny-list", undefined],
+    ["small", undefined],
+    ["monthly", "2026-02-01T00:00:00.000Z"],
+  ]);
+});
+
 test("a wrong field in a rule literal does not compile", () => {
   const rules: Rule[] = [
     // @ts-expect-error: a token bucket has no minimum interval.
