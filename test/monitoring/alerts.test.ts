@@ -373,6 +373,32 @@ test("traffic from the history: a rule whose rate trebles is named, with the tot
   await alerts.close();
 });
 
+test("minutes that nobody counted are no lack of traffic; minutes without requests are", async () => {
+  const clock = { nowMs: START_MS };
+  const state = await stateAt(clock);
+  const alerts = instance(state, newWorld());
+  await alerts.round(clock.nowMs);
+  const add = (minute: number, allowed: number) =>
+    state.history.add(START_MS + minute * MINUTE, [{ series: "total", counts: { allowed } }], 60);
+  for (let i = 0; i < 90; i++) await add(i, 400);
+  // The service, or the Redis that keeps the history, was away for ten minutes.
+  await roundAt(alerts, clock, START_MS + 100 * MINUTE + 6_000);
+  expect((await alerts.read()).alerts).toEqual([]);
+  for (let i = 101; i <= 104; i++) {
+    await add(i - 1, 400);
+    await roundAt(alerts, clock, START_MS + i * MINUTE + 6_000);
+    expect((await alerts.read()).alerts).toEqual([]);
+  }
+  for (let i = 105; i <= 112; i++) {
+    await add(i - 1, 0);
+    await roundAt(alerts, clock, START_MS + i * MINUTE + 6_000);
+  }
+  expect((await alerts.read()).alerts).toMatchObject([
+    { kind: "unusual-rate", summary: expect.stringMatching(/^few requests/) },
+  ]);
+  await alerts.close();
+});
+
 test("a key that comes out of nowhere with a large share is told; one that was always heavy is not", async () => {
   const clock = { nowMs: START_MS };
   const state = await stateAt(clock);

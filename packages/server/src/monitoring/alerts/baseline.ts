@@ -47,8 +47,9 @@ export function expectedOf(window: SeriesWindow): Expected | undefined {
   return days.length < DAYS_FOR_SEASON ? recentOnly(window) : seasonal(window, days);
 }
 
-function recentOnly({ checks, knownMinutes }: SeriesWindow): Expected {
-  const known = Array.from(checks.subarray(Math.max(0, MINUTES - Math.floor(knownMinutes)), COMPARED));
+function recentOnly({ checks, knownMinutes, gaps }: SeriesWindow): Expected {
+  const from = Math.max(0, MINUTES - Math.floor(knownMinutes));
+  const known = Array.from(checks.subarray(from, COMPARED)).filter((_, i) => gaps?.has(from + i) !== true);
   const middle = median(known);
   return { high: middle, low: middle, spread: spreadOf(known, middle), seasonal: false };
 }

@@ -1,6 +1,6 @@
 /**
  * User-defined thresholds: fires if every one of the last minutes is beyond it, holds while the latest is. Pure.
- * A minute without checks has no share of refusals, so it is never beyond such a bound.
+ * A minute without checks has no share of refusals, so it is never beyond such a bound; nor is one that nobody counted beyond any.
  */
 import { parseDuration } from "sluice/internal";
 import type { AlertCondition } from "../../configuration/alert-policy.js";
@@ -45,7 +45,9 @@ function minutesOf({ for: length }: AlertCondition): number {
   return ms === undefined ? DEFAULT_MINUTES : Math.max(1, Math.round(ms / 60_000));
 }
 
-function valueAt({ checks, refused }: SeriesWindow, metric: AlertCondition["metric"], i: number): number | undefined {
+function valueAt(window: SeriesWindow, metric: AlertCondition["metric"], i: number): number | undefined {
+  const { checks, refused, gaps } = window;
+  if (gaps?.has(i)) return undefined;
   if (metric === "checks") return checks[i]!;
   if (metric === "refused") return refused[i]!;
   return checks[i]! === 0 ? undefined : refused[i]! / checks[i]!;

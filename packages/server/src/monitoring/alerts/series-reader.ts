@@ -34,8 +34,14 @@ interface StepCounts {
   readonly degraded: number;
 }
 
-/** By series. */
-type StepSeries = ReadonlyMap<string, StepCounts>;
+interface StepSeries {
+  readonly counts: ReadonlyMap<string, StepCounts>;
+  /** Not counted, or in part only. */
+  readonly isGap: boolean;
+}
+
+/** Seconds of a minute that must be counted: a recorder may be a few late. */
+const LEAST_SECONDS = 54;
 
 /**
  * Instances write every second; a minute is complete once all have written. Late writes are picked up by reading the latest steps again.
@@ -77,18 +83,20 @@ export class SeriesReader {
     // Days without the service running say nothing about normal traffic.
     const days = quarterStarts.flatMap((_, i) => {
       const slots = quarters.slice(i * SLOTS, (i + 1) * SLOTS);
-      return slots.some((slot) => slot.has(TOTAL_SERIES)) ? [{ daysAgo: i + 1, slots }] : [];
+      return slots.some(({ counts }) => counts.has(TOTAL_SERIES)) ? [{ daysAgo: i + 1, slots }] : [];
     });
     const knownMinutes = knownFor({ minutes, endMs, sinceMs, seasonal: days.length > 0 });
-    const total = minutes.at(-1)!.get(TOTAL_SERIES);
+    const total = minutes.at(-1)!.counts.get(TOTAL_SERIES);
+    const gaps = new Set(minutes.flatMap(({ isGap }, i) => (isGap ? [i] : [])));
     return {
       endMs,
       knownMinutes,
-      series: [...new Set([...minutes, ...quarters].flatMap((step) => [...step.keys()]))],
+      series: [...new Set([...minutes, ...quarters].flatMap(({ counts }) => [...counts.keys()]))],
       windowOf: (series) => ({
         endMs,
         knownMinutes,
         ...columnsOf(minutes, series),
+        gaps,
         seasonFromMs,
         season: days.map(({ daysAgo, slots }): EarlierDay => ({ daysAgo, ...columnsOf(slots, series) })),
       }),
@@ -107,13 +115,16 @@ export class SeriesReader {
   async #readStep(step: Step, startMs: number): Promise<StepSeries> {
     const found = await this.#history.read(step, { fromMs: startMs, toMs: startMs + steps[step].lengthMs });
     const counted = new Map<string, StepCounts>();
+    // Steps from older versions have no `seconds`: with counts, they are covered.
+    const seconds = found.get(TOTAL_SERIES)?.[0]?.counts.seconds;
+    const isGap = seconds === undefined ? found.size === 0 : seconds < LEAST_SECONDS;
     for (const [series, points] of found) {
       const { allowed = 0, refused = 0, degraded = 0 } = points[0]?.counts ?? {};
       // A covered step without requests is no sign of use, and a candidate's comparison series is no traffic.
       if (allowed + refused + degraded === 0 || isComparison(series)) continue;
       counted.set(series, { checks: allowed + refused, refused, degraded });
     }
-    return counted;
+    return { counts: counted, isGap };
   }
 
   /** The time of the first read. Each read extends the text's TTL, so it outlives a restart by some days. */
@@ -129,7 +140,7 @@ export class SeriesReader {
 function knownFor(hour: { minutes: readonly StepSeries[]; endMs: number; sinceMs: number; seasonal: boolean }): number {
   const { minutes, endMs, sinceMs, seasonal } = hour;
   const known = Math.floor((endMs - sinceMs) / MINUTE_MS);
-  const firstUsed = minutes.findIndex((minute) => (minute.get(TOTAL_SERIES)?.checks ?? 0) > 0);
+  const firstUsed = minutes.findIndex(({ counts }) => (counts.get(TOTAL_SERIES)?.checks ?? 0) > 0);
   return seasonal ? known : Math.min(known, firstUsed < 0 ? 0 : MINUTES - firstUsed);
 }
 
@@ -141,7 +152,7 @@ function columnsOf(stepsInOrder: readonly StepSeries[], series: string): Pick<Se
   const checks = new Float64Array(stepsInOrder.length);
   const refused = new Float64Array(stepsInOrder.length);
   for (let i = 0; i < stepsInOrder.length; i++) {
-    const counts = stepsInOrder[i]!.get(series);
+    const counts = stepsInOrder[i]!.counts.get(series);
     if (counts === undefined) continue;
     checks[i] = counts.checks;
     refused[i] = counts.refused;

@@ -1,6 +1,6 @@
 /**
  * A series as the detectors see it: its last whole minutes, and the same quarter hours on the seven days before. Pure.
- * Minutes without counts are zeros; `knownMinutes` is the age of the history.
+ * Minutes without counts are zeros, and in `gaps` if nobody counted; `knownMinutes` is the age of the history.
  */
 export const MINUTE_MS = 60_000;
 export const QUARTER_MS = 15 * MINUTE_MS;
@@ -26,6 +26,8 @@ export interface SeriesWindow {
   /** Per minute, oldest first. */
   readonly checks: Float64Array;
   readonly refused: Float64Array;
+  /** Indexes of minutes that were not counted, or in part only: an outage of the history, or of the service. Absent: none. */
+  readonly gaps?: ReadonlySet<number>;
   /** Today's time of the season's first quarter hour. */
   readonly seasonFromMs: number;
   readonly season: readonly EarlierDay[];

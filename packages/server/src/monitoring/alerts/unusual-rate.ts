@@ -94,7 +94,7 @@ function surplus(
 }
 
 function lack(
-  { checks }: SeriesWindow,
+  { checks, gaps }: SeriesWindow,
   { low: usual, spread, seasonal }: Expected,
   { below }: RateTuning,
 ): Judged | undefined {
@@ -102,6 +102,8 @@ function lack(
   const bounds = seasonal ? tuned(fewer, below) : tuned(fewerInWarmUp, warmUp);
   const seen = sumOf(checks, MINUTES - bounds.minutes, MINUTES) / bounds.minutes;
   if (usual < LEAST_EXPECTED) return undefined;
+  // What nobody counted is unknown, and no lack.
+  for (let i = MINUTES - bounds.minutes; i < MINUTES; i++) if (gaps?.has(i)) return undefined;
   const beyondNoise = usual - (SPREADS / Math.sqrt(bounds.minutes)) * Math.max(Math.sqrt(usual), spread);
   const eachIs = lastMinutes(checks, bounds.minutes).every((count) => count <= bounds.each * usual);
   if (eachIs && seen <= Math.min(bounds.fire * usual, beyondNoise)) return { level: "fire", seen, usual, word: "few" };
