@@ -18,7 +18,7 @@ test("a positive share never rounds to zero, nor a partial one to 100 %", () => 
 });
 
 test("waits are rounded up, and an endless one is never", () => {
-  expect([0, 1, 1_400, 119_001, 121_000, 7_300_000, 2_147_483_647].map(wait)).toEqual([
+  expect([0, 1, 1_400, 119_001, 121_000, 7_300_000, 2_147_483_647, 30 * 86_400_000].map(wait)).toEqual([
     "0 ms",
     "1 ms",
     "1.4 s",
@@ -26,6 +26,8 @@ test("waits are rounded up, and an endless one is never", () => {
     "3 min",
     "3 h",
     "never",
+    // The rest of a month is no "never".
+    "720 h",
   ]);
 });
 

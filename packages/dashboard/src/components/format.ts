@@ -49,9 +49,16 @@ export function span(ms: number): string {
   return `${Math.floor(Math.max(0, ms) / length)} ${unit}`;
 }
 
+/** `NEVER_MS` of the decision: no wait helps. A longer one is a real wait, such as a month's. */
+const NEVER_MS = 2_147_483_647;
+
+export function isEndless(ms: number): boolean {
+  return ms === NEVER_MS;
+}
+
 /** A wait, rounded up, so that a client that waits this long is not early. */
 export function wait(ms: number): string {
-  if (ms >= 2_147_483_647) return "never";
+  if (isEndless(ms)) return "never";
   if (ms < 1_000) return `${Math.ceil(ms)} ms`;
   if (ms < 10_000) return `${Math.ceil(ms / 100) / 10} s`;
   if (ms < 120_000) return `${Math.ceil(ms / 1_000)} s`;
@@ -64,6 +71,7 @@ function formatsIn(timeZone: string | undefined) {
   return {
     clock: of({ hour: "2-digit", minute: "2-digit", second: "2-digit" }),
     day: of({ day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" }),
+    full: of({ day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" }),
     date: of({ day: "numeric", month: "short" }),
     minute: of({ hour: "2-digit", minute: "2-digit" }),
   };
@@ -97,6 +105,11 @@ export function clockTime(at: number | string): string {
 
 export function dayTime(at: number | string): string {
   return formats.day.format(new Date(at));
+}
+
+/** With its year, for times that may be far away. */
+export function fullTime(at: number | string): string {
+  return formats.full.format(new Date(at));
 }
 
 export function bytes(value: number): string {

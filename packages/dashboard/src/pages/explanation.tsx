@@ -1,7 +1,7 @@
 /** Explains a request: the verdict, the rules that match with their state, and why each of the others does not. */
 import { Link } from "wouter";
 import type { Explanation } from "../api/shapes.js";
-import { count, partOf, visible, wait } from "../components/format.js";
+import { count, isEndless, partOf, visible, wait } from "../components/format.js";
 import { Empty, Notice, Panel, ProblemNotice } from "../components/panel.js";
 import { NeedsRole, useMay } from "../shell/session.js";
 import { MatchedRule, type Reset } from "./matched-rule.js";
@@ -85,8 +85,10 @@ function Verdict({ decision, unit }: { decision: Explanation["decision"]; unit: 
   }
   return (
     <Notice tone="bad" title="It would be refused now.">
-      By {decision.violated.join(", ")} ({decision.reason}). It passes in {wait(decision.retryAfterMs)} if nothing else
-      comes.
+      By {decision.violated.join(", ")} ({decision.reason}).{" "}
+      {isEndless(decision.retryAfterMs)
+        ? "No wait helps."
+        : `It passes in ${wait(decision.retryAfterMs)} if nothing else comes.`}
     </Notice>
   );
 }

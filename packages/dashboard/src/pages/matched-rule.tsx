@@ -4,7 +4,7 @@ import { useState } from "react";
 import { Link } from "wouter";
 import type { Degraded, ExplainedEstimate, ExplainedRule, Explanation } from "../api/shapes.js";
 import { Dialog } from "../components/dialog.js";
-import { clockTime, partOf, visible, withUnit } from "../components/format.js";
+import { clockTime, fullTime, partOf, visible, withUnit } from "../components/format.js";
 import { KeyActions, OverrideInForce } from "./key-actions.js";
 
 export type Reset = UseMutationResult<unknown, Error, string>;
@@ -122,10 +122,10 @@ function StoredState({ rule, isRefused }: { rule: ExplainedRule; isRefused: bool
           <dd className="mono break">{rule.key === "" ? "one for all" : visible(rule.key)}</dd>
         </>
       )}
-      {rule.nextAllowedAt !== undefined && rule.degraded === undefined && (
+      {rule.degraded === undefined && (
         <>
           <dt>Passes next</dt>
-          <dd>{isRefused ? `at ${clockTime(rule.nextAllowedAt)}` : "now"}</dd>
+          <dd>{isRefused ? nextTime(rule.nextAllowedAt) : "now"}</dd>
         </>
       )}
       {rule.degraded !== undefined && (
@@ -142,6 +142,13 @@ function StoredState({ rule, isRefused }: { rule: ExplainedRule; isRefused: bool
       )}
     </dl>
   );
+}
+
+/** A window may be as long as years: beyond half a day, a clock time alone would be read as today's. */
+function nextTime(at: string | undefined): string {
+  if (at === undefined) return "never: no wait helps";
+  const leftMs = Date.parse(at) - Date.now();
+  return leftMs < 12 * 3_600_000 ? `at ${clockTime(at)}` : `on ${fullTime(at)}`;
 }
 
 function ResetButton({ rule, reset, isBlocked }: { rule: string; reset: Reset; isBlocked: boolean }) {

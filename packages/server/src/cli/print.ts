@@ -49,12 +49,12 @@ export function plain(head: readonly string[], rows: readonly (readonly string[]
 
 // Numbers are formatted as in the console (`packages/dashboard/src/components/format.ts`); a test compares the two.
 
-/** The longest wait that the service returns: waiting does not help. */
+/** `NEVER_MS` of the decision: no wait helps. A longer one is a real wait, such as a month's. */
 const NEVER_MS = 2_147_483_647;
 
 /** "1.4 s", "3 min": for people, rounded up. */
 export function spellMs(ms: number): string {
-  if (ms >= NEVER_MS) return "never";
+  if (ms === NEVER_MS) return "never";
   if (ms < 1_000) return `${Math.ceil(ms)} ms`;
   if (ms < 10_000) return `${Math.ceil(ms / 100) / 10} s`;
   if (ms < 120_000) return `${Math.ceil(ms / 1_000)} s`;
