@@ -48,4 +48,19 @@ describe.skipIf(whyMissing("chromium"))("in a browser", () => {
     await page.goto("/keys?user=*&path=/hourly");
     expect(await passesNext("hourly").innerText()).toMatch(/^at \d\d:\d\d:\d\d$/);
   });
+
+  test("a key that a match would read as a pattern gets no override", async () => {
+    await page.goto("/keys?user=*&path=/hourly");
+    await page.getByRole("button", { name: "Add override to hourly" }).click();
+    await page.getByText("In an override this user would stand for other keys too.").waitFor();
+    expect(await page.getByRole("button", { name: "Review" }).isDisabled()).toBe(true);
+    await page.getByLabel("Limit", { exact: true }).press("Enter");
+    expect(await page.getByRole("button", { name: "Review" }).count()).toBe(1);
+    await page.keyboard.press("Escape");
+    await page.goto("/keys?user=ann&path=/hourly");
+    await page.getByRole("button", { name: "Add override to hourly" }).click();
+    expect(await page.getByRole("button", { name: "Review" }).isDisabled()).toBe(false);
+    await page.keyboard.press("Escape");
+    expect(service.rules.some(({ overrides }) => overrides !== undefined)).toBe(false);
+  });
 });

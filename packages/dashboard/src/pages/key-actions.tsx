@@ -7,7 +7,8 @@ import type { ExplainedRule, Rule } from "../api/shapes.js";
 import { Field } from "../components/controls.js";
 import { Dialog } from "../components/dialog.js";
 import { AttributeList } from "../components/figures.js";
-import { ProblemNotice } from "../components/panel.js";
+import { visible } from "../components/format.js";
+import { Notice, ProblemNotice } from "../components/panel.js";
 import { toast } from "../components/toast.js";
 import { ChangeDialog } from "../rule-editor/change-dialog.js";
 import { describeNumbers } from "../rule-editor/describe-rule.js";
@@ -104,6 +105,11 @@ function BlockDialog({ rule, attributes, onClose }: BlockDialogProps) {
   );
 }
 
+/** Clients choose their values: one that a match reads as a pattern would give the limit to everybody that it matches. */
+function isGlob(name: string, value: string): boolean {
+  return value.includes("*") || (name === "ip" && value.includes("/"));
+}
+
 interface OverrideDialogProps {
   readonly rule: Rule;
   readonly version: number;
@@ -116,6 +122,7 @@ function OverrideDialog({ rule, version, attributes, onClose }: OverrideDialogPr
   const [isReviewed, setIsReviewed] = useState(false);
   const match = Object.fromEntries(rule.key.map((name) => [name, attributes[name] ?? ""]));
   const isNumber = /^\d{1,15}$/.test(limit);
+  const glob = Object.entries(match).find(([name, value]) => isGlob(name, value));
   if (isReviewed) {
     // The first matching override wins, so insert the new one first.
     const body = { ...rule, overrides: [{ match, limit: Number(limit) }, ...(rule.overrides ?? [])] };
@@ -136,9 +143,9 @@ function OverrideDialog({ rule, version, attributes, onClose }: OverrideDialogPr
     <Dialog
       title={`A limit of its own under ${rule.id}`}
       onClose={onClose}
-      onSubmit={() => isNumber && setIsReviewed(true)}
+      onSubmit={() => isNumber && glob === undefined && setIsReviewed(true)}
       footer={
-        <button type="submit" className="button main" disabled={!isNumber}>
+        <button type="submit" className="button main" disabled={!isNumber || glob !== undefined}>
           Review
         </button>
       }
@@ -146,6 +153,12 @@ function OverrideDialog({ rule, version, attributes, onClose }: OverrideDialogPr
       <p>
         For <AttributeList attributes={match} />
       </p>
+      {glob !== undefined && (
+        <Notice tone="warn" title={`In an override this ${visible(glob[0])} would stand for other keys too.`}>
+          There {glob[0] === "ip" ? "an address block" : "an asterisk"} is a pattern, and no sign makes it plain text.
+          {" Reset or block the key instead, or change the rule."}
+        </Notice>
+      )}
       <Field label="Limit" hint={`The rule's own: ${describeNumbers(rule)}. 0 refuses everything.`}>
         {(control) => (
           <input
