@@ -63,4 +63,15 @@ describe.skipIf(whyMissing("chromium"))("in a browser", () => {
     await page.keyboard.press("Escape");
     expect(service.rules.some(({ overrides }) => overrides !== undefined)).toBe(false);
   });
+
+  test("spenders and found keys that are too long to be kept lead to no other key", async () => {
+    await page.goto("/spend");
+    const rows = page.locator("section", { hasText: "Top spenders" }).locator("tbody tr");
+    await expect.poll(() => rows.count(), { timeout: 20_000 }).toBe(2);
+    expect(await page.locator("a.key-link").count()).toBe(0);
+    await page.keyboard.press("Control+k");
+    await page.getByLabel("A page, a rule or a key").fill("zzzz");
+    await page.getByText("Nothing of that name.").waitFor();
+    expect(person.complaints).toEqual([]);
+  });
 });

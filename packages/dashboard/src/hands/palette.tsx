@@ -116,7 +116,10 @@ function useFound(typed: string): Entry[] {
     const key = typedKey(words);
     const keys = [
       ...(key === undefined ? [] : [keyEntry(key)]),
-      ...(words.length > 1 ? (top?.keys ?? []) : []).map(({ attributes }) => keyEntry(attributes)),
+      // Truncated values would lead to another key.
+      ...(words.length > 1 ? (top?.keys ?? []) : [])
+        .filter(({ digest }) => digest === undefined)
+        .map(({ attributes }) => keyEntry(attributes)),
     ];
     const known = new Set<string>();
     const own = keys.filter(({ to }) => !known.has(to!) && known.add(to!));

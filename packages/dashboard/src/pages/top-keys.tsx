@@ -8,11 +8,11 @@ import { topKeysParameters, topKeysQuery } from "../api/queries.js";
 import { request } from "../api/request.js";
 import type { TopKey, TopKeysView } from "../api/shapes.js";
 import { Choice, Search } from "../components/controls.js";
-import { AttributeList, GateBar } from "../components/figures.js";
+import { GateBar } from "../components/figures.js";
 import { clockTime, count, share, visible } from "../components/format.js";
 import { LongRows } from "../components/long-rows.js";
 import { Empty, Page, Panel, Read } from "../components/panel.js";
-import { keyAddress } from "../keys/key-address.js";
+import { KeyLink } from "../keys/key-cells.js";
 import { rankingBehind } from "../keys/still-order.js";
 import { TimeBar } from "../range/time-bar.js";
 import { RowLink } from "../shell/row-link.js";
@@ -268,15 +268,7 @@ const KeyRow = memo(function KeyRow({ of: key, isCompared, before }: KeyRowProps
   return (
     <tr>
       <td>
-        {key.digest === undefined ? (
-          <RowLink href={keyAddress(key.attributes)} className="key-link">
-            <AttributeList attributes={key.attributes} />
-          </RowLink>
-        ) : (
-          <span title="Too long to be kept whole: enter the whole value under Explain a key.">
-            <AttributeList attributes={key.attributes} />
-          </span>
-        )}
+        <KeyLink attributes={key.attributes} digest={key.digest} />
       </td>
       <td data-label="Rule">
         <RulesOfKey of={key} />

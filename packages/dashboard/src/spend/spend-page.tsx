@@ -175,7 +175,7 @@ function Spenders({ unit, time }: { unit: string; time: ShownTime }) {
               <tbody>
                 {view.keys.map((key) => (
                   <SpenderRow
-                    key={`${key.rule} ${JSON.stringify(key.attributes)}`}
+                    key={`${key.rule} ${key.digest ?? JSON.stringify(key.attributes)}`}
                     spender={key}
                     unit={unit}
                     most={view.keys[0]!.spent ?? 1}
