@@ -74,9 +74,10 @@ export function LatencyChart({ points, ...over }: { points: TrafficPoints } & Ov
 /** One rule's checks, and what its candidate would have refused. */
 export function RuleChart({
   stats,
+  isCounted,
   before,
   ...over
-}: { stats: RuleStats | undefined; before?: BeforeLines | undefined } & OverTime) {
+}: { stats: RuleStats | undefined; isCounted: boolean; before?: BeforeLines | undefined } & OverTime) {
   const points = stats?.points ?? [];
   const hasCandidate = (stats?.candidateAllowed ?? 0) + (stats?.candidateRefused ?? 0) > 0;
   const lines = useMemo<Line[]>(() => {
@@ -99,7 +100,7 @@ export function RuleChart({
     ];
   }, [points, hasCandidate, before]);
   const timesMs = useMemo(() => points.map(({ atMs }) => atMs), [points]);
-  if (points.length === 0) return <Empty title="No traffic in this time." />;
+  if (points.length === 0) return <Empty title={isCounted ? "No traffic in this time." : "Unknown."} />;
   return (
     <Chart
       label="Checks a second"

@@ -17,7 +17,8 @@ function viewOf(steps: readonly { allowed: number; coveredMs: number; scope?: Sc
     ...step,
   }));
   const total = { allowed: 0, refused: 0, shadowRefused: 0, degraded: 0, unmatched: 0, latency, points };
-  return { atMs: 0, window: "hour", scope: "fleet", stepMs: 60_000, instances: 1, rulesVersion: 1, total, rules: [] };
+  const view = { atMs: 0, window: "hour", scope: "fleet", stepMs: 60_000, instances: 1, rulesVersion: 1 } as const;
+  return { ...view, total, rules: [], complete: true };
 }
 
 test("a step is divided by its covered time, so that the current one keeps its height", () => {

@@ -56,6 +56,11 @@ export function ratesOf(points: readonly StatsPoint[]): Omit<TrafficPoints, "lat
   };
 }
 
+/** Whether there is any coverage in the window. */
+export function isCounted(stats: StatsView | undefined): stats is StatsView {
+  return stats?.total.points.some(({ coveredMs }) => coveredMs > 0) ?? false;
+}
+
 function lengthWords(window: StatsView["window"], windowMs: number): string {
   return window === "hour" || window === "day" ? `the last ${window}` : spanWords(windowMs);
 }

@@ -6,9 +6,12 @@ import type { LiveView, StatsView } from "../api/shapes.js";
 import { GateBar } from "../components/figures.js";
 import { count, milliseconds, rate, share, span, visible } from "../components/format.js";
 import { Empty, Panel, Read } from "../components/panel.js";
+import { isCounted } from "../components/traffic-points.js";
 import { Severity } from "./alerts.js";
 
 const MOST = 8;
+/** Not a rule's id: beyond a thousand, rules are counted together. */
+const OTHER_RULES = "(other)";
 
 export function FiringAlerts() {
   const alerts = useQuery(alertsQuery);
@@ -56,7 +59,7 @@ export function BusyRules({
   isLive: boolean;
 }) {
   const rules = isLive ? (latest?.rules ?? []) : (stats?.rules ?? []);
-  const isUnknown = (isLive ? latest : stats) === undefined;
+  const isUnknown = isLive ? latest === undefined : !isCounted(stats);
   return (
     <Panel title="Busiest rules" flush actions={<Link href="/rules">All rules</Link>}>
       {rules.length === 0 ? (
@@ -65,9 +68,13 @@ export function BusyRules({
         <ul className="list busy">
           {rules.slice(0, MOST).map(({ rule, allowed, refused }) => (
             <li key={rule}>
-              <Link href={`/rules/${rule}`} className="mono">
-                {rule}
-              </Link>
+              {rule === OTHER_RULES ? (
+                <span>rules that are counted together</span>
+              ) : (
+                <Link href={`/rules/${rule}`} className="mono">
+                  {rule}
+                </Link>
+              )}
               <span className="soft small">
                 {isLive ? `${rate(allowed + refused)}/s` : count(allowed + refused)}
                 {refused > 0 && `, ${share(refused / (allowed + refused))} refused`}

@@ -4,7 +4,7 @@ import { Figure, Figures } from "../components/figures.js";
 import { clockTime, count, milliseconds, rate, share } from "../components/format.js";
 import { Notice, Panel } from "../components/panel.js";
 import { LatencyChart, TrafficChart } from "../components/traffic-charts.js";
-import { coverageWords } from "../components/traffic-points.js";
+import { coverageWords, isCounted } from "../components/traffic-points.js";
 import type { Feed } from "../live/live-feed.js";
 import { BusyRules, FiringAlerts, StoreHealth } from "./overview-panels.js";
 import type { Overview } from "./use-overview.js";
@@ -104,7 +104,8 @@ function LiveFigures({ latest }: { latest: LiveView | undefined }) {
 }
 
 function PastFigures({ stats }: { stats: StatsView | undefined }) {
-  const total = stats?.total;
+  // Time that nobody counted is unknown, not quiet.
+  const total = isCounted(stats) ? stats?.total : undefined;
   const all = (total?.allowed ?? 0) + (total?.refused ?? 0);
   return (
     <Figures>

@@ -3,6 +3,7 @@ import { useMemo } from "react";
 import type { StatsView } from "../api/shapes.js";
 import { Utilisation } from "../components/figures.js";
 import { Empty, Page, Panel } from "../components/panel.js";
+import { isCounted } from "../components/traffic-points.js";
 import { TimeBar } from "../range/time-bar.js";
 import { timeWords } from "../time/time-address.js";
 import { about, Charts, FeedNotice, PresentFigures, SidePanels } from "./overview-parts.js";
@@ -44,9 +45,7 @@ function UtilisationOf({ stats, isFailing }: { stats: StatsView | undefined; isF
       ),
     [stats],
   );
-  return steps.some((value) => value > 0) ? (
-    <Utilisation steps={steps} />
-  ) : (
-    <Empty title={stats === undefined ? (isFailing ? "Unknown." : "Reading …") : "No checks yet."} />
-  );
+  if (steps.some((value) => value > 0)) return <Utilisation steps={steps} />;
+  if (stats === undefined) return <Empty title={isFailing ? "Unknown." : "Reading …"} />;
+  return <Empty title={isCounted(stats) ? "No checks in this time." : "Unknown."} />;
 }

@@ -13,8 +13,8 @@ import { refusedShare } from "./rule-list.js";
 interface RuleTableProps {
   readonly rules: readonly Rule[];
   readonly stats: ReadonlyMap<string, RuleStats>;
-  /** Whether there is any coverage for this time. */
-  readonly isCounted: boolean;
+  /** Whether a rule without figures had no traffic; otherwise its traffic is unknown. */
+  readonly isQuiet: boolean;
   /** Heading of the traffic column. */
   readonly time: string;
   readonly sort: string;
@@ -27,7 +27,7 @@ interface RuleTableProps {
 
 /** Memoised: does not re-render at each keystroke in the search above it. */
 export const RuleTable = memo(function RuleTable(props: RuleTableProps) {
-  const { rules, stats, isCounted, time, sort, onSort, chosen, onChoose, onTag } = props;
+  const { rules, stats, isQuiet, time, sort, onSort, chosen, onChoose, onTag } = props;
   const allChosen = chosen !== undefined && rules.every(({ id }) => chosen.has(id));
   return (
     <table
@@ -76,7 +76,7 @@ export const RuleTable = memo(function RuleTable(props: RuleTableProps) {
             key={name}
             rule={rule}
             stats={stats.get(rule.id)}
-            isCounted={isCounted}
+            isQuiet={isQuiet}
             isChosen={chosen?.has(rule.id)}
             onChoose={onChoose}
             onTag={onTag}
@@ -120,7 +120,7 @@ const RuleRow = memo(function RuleRow({ isChosen, onChoose, ...cells }: RuleRowP
 interface RuleCellsProps {
   readonly rule: Rule;
   readonly stats: RuleStats | undefined;
-  readonly isCounted: boolean;
+  readonly isQuiet: boolean;
   readonly onTag: (tag: string) => void;
 }
 
@@ -137,7 +137,7 @@ function isSame({ stats: was, ...before }: RuleCellsProps, { stats: now, ...afte
   );
 }
 
-const RuleCells = memo(function RuleCells({ rule, stats, isCounted, onTag }: RuleCellsProps) {
+const RuleCells = memo(function RuleCells({ rule, stats, isQuiet, onTag }: RuleCellsProps) {
   const refused = (stats?.refused ?? 0) + (stats?.shadowRefused ?? 0);
   const isShadow = (stats?.shadowRefused ?? 0) > 0 && stats?.refused === 0;
   return (
@@ -173,11 +173,11 @@ const RuleCells = memo(function RuleCells({ rule, stats, isCounted, onTag }: Rul
       </td>
       <td data-label="Traffic" className="timed">
         <span className="traffic">
-          {(stats !== undefined || isCounted) && (
+          {(stats !== undefined || isQuiet) && (
             <GateBar allowed={stats?.allowed ?? 0} refused={refused} isShadow={isShadow} />
           )}
           <span className="soft small">
-            {stats === undefined ? (isCounted ? "no traffic" : "unknown") : `${count(stats.allowed)} allowed`}
+            {stats === undefined ? (isQuiet ? "no traffic" : "unknown") : `${count(stats.allowed)} allowed`}
           </span>
         </span>
       </td>

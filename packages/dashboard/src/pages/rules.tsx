@@ -7,6 +7,7 @@ import type { RulesView, StatsView } from "../api/shapes.js";
 import { Search } from "../components/controls.js";
 import { count, visible } from "../components/format.js";
 import { Empty, Page, Panel, Read } from "../components/panel.js";
+import { isCounted } from "../components/traffic-points.js";
 import { useStable } from "../components/use-stable.js";
 import { TimeBar } from "../range/time-bar.js";
 import { RulesReadOnly, useMayEditRules } from "../shell/session.js";
@@ -72,7 +73,6 @@ function RuleList({ view: { rules, version }, stats, column, mayEdit }: RuleList
   const byRule = useMemo(() => new Map((stats?.rules ?? []).map((one) => [one.rule, one])), [stats]);
   const filtered = useMemo(() => filterRules(rules, query), [rules, query]);
   const found = useMemo(() => sortRules(filtered, query, byRule), [filtered, query, byRule]);
-  const isCounted = stats?.total.points.some(({ coveredMs }) => coveredMs > 0) ?? false;
   const choose = useStable((ids: readonly string[], isChosen: boolean): void => {
     const next = new Set(chosen);
     for (const id of ids)
@@ -108,7 +108,7 @@ function RuleList({ view: { rules, version }, stats, column, mayEdit }: RuleList
           <RuleTable
             rules={shown}
             stats={byRule}
-            isCounted={isCounted}
+            isQuiet={isCounted(stats) && stats.complete}
             time={stats?.scope === "instance" ? `${column}, this instance` : column}
             sort={sort}
             onSort={sortBy}

@@ -21,7 +21,7 @@ export function useBefore({ time, compare, rule }: Compared): BeforeLines | unde
   return useMemo(() => {
     if (!isOn || data === undefined) return undefined;
     const own = rule === undefined ? data.total.points : data.rules.find((one) => one.rule === rule)?.points;
-    const at = stepReader(own ?? data.total.points.map(nothing), data.stepMs, offsetMs);
+    const at = stepReader(own ?? (data.complete ? data.total.points.map(nothing) : []), data.stepMs, offsetMs);
     return {
       label: compare === "span" ? "in the span before" : `a ${compare} before`,
       allowed: (atMs) => at(atMs, "allowed"),
@@ -30,7 +30,7 @@ export function useBefore({ time, compare, rule }: Compared): BeforeLines | unde
   }, [isOn, data, rule, offsetMs, compare]);
 }
 
-/** A rule without traffic has no points: it had zero wherever there was coverage. */
+/** A rule without traffic has no points: unless rules are counted together, it had zero wherever there was coverage. */
 function nothing(point: StatsPoint): StatsPoint {
   return { ...point, allowed: 0, refused: 0, shadowRefused: 0 };
 }

@@ -10,7 +10,7 @@ import { Empty, Notice, Page, Panel, Read } from "../components/panel.js";
 import { RuleTags } from "../components/rule-tags.js";
 import { toast } from "../components/toast.js";
 import { RuleChart } from "../components/traffic-charts.js";
-import { coverageWords } from "../components/traffic-points.js";
+import { coverageWords, isCounted } from "../components/traffic-points.js";
 import { RuleLoad } from "../load/load-page.js";
 import { TimeBar } from "../range/time-bar.js";
 import { useBefore } from "../range/use-before.js";
@@ -228,18 +228,23 @@ function RuleTraffic({ rule }: { rule: Rule }) {
     <Panel title="Traffic" actions={<TimeBar hasLive compareWith="charts" />}>
       <Read of={stats} what="figures of traffic">
         {(view) => {
-          const isCounted = view.total.points.some(({ coveredMs }) => coveredMs > 0);
-          const shown = (value: number | undefined) => (isCounted ? count(value ?? 0) : "–");
+          const isKnown = isCounted(view) && (own !== undefined || view.complete);
+          const shown = (value: number | undefined) => (isKnown ? count(value ?? 0) : "–");
           const words = coverageWords(view, time);
           return (
             <div className="stack">
               {words !== undefined && <p className="soft small">{words}</p>}
+              {own === undefined && !view.complete && (
+                <p className="soft small">
+                  More rules have traffic than are counted one by one: this one&apos;s is unknown.
+                </p>
+              )}
               <Figures>
                 <Figure label="Allowed" mark="allowed">
                   {shown(own?.allowed)}
                 </Figure>
                 <Figure label="Refused" mark="refused">
-                  {shown(own?.refused)} <small>{isCounted && share(own?.violationRate ?? 0)}</small>
+                  {shown(own?.refused)} <small>{isKnown && share(own?.violationRate ?? 0)}</small>
                 </Figure>
                 <Figure label="Shadow-refused" mark="shadow">
                   {shown(own?.shadowRefused)}
@@ -248,6 +253,7 @@ function RuleTraffic({ rule }: { rule: Rule }) {
               <div className="columns">
                 <RuleChart
                   stats={own}
+                  isCounted={isKnown}
                   before={before}
                   markers={markers}
                   onZoom={(fromMs, toMs) => set({ range: "custom", fromMs, toMs })}
@@ -255,7 +261,7 @@ function RuleTraffic({ rule }: { rule: Rule }) {
                 <div className="close">
                   <h3>How close keys run</h3>
                   {own === undefined ? (
-                    <Empty title={isCounted ? "No checks." : "Unknown."} />
+                    <Empty title={isKnown ? "No checks." : "Unknown."} />
                   ) : (
                     <Utilisation steps={own.utilisation} />
                   )}

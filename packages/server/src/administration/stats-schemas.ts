@@ -92,6 +92,7 @@ export const statsView = Type.Object(
         comparison: Type.Optional(comparison),
       }),
     ),
+    complete: Type.Boolean({ description: "False where rules that are not listed may have had traffic." }),
   },
   { title: "Stats" },
 );

@@ -4,7 +4,7 @@
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { comparisonNames, comparisonSeries, isComparison } from "./candidate-comparison.js";
-import { type Counted, type Point, ruleOfSeries, stepAt, TOTAL_SERIES } from "./history/history.js";
+import { type Counted, OTHER_SERIES, type Point, ruleOfSeries, stepAt, TOTAL_SERIES } from "./history/history.js";
 import type { Counts } from "./history/packed-counts.js";
 import { latencyNames, latencyOf } from "./latency-buckets.js";
 import { LIVE_DELAY_MS, type Range, readFleetOrOwn, readWindow, type StatsSources, sumOf } from "./read-window.js";
@@ -63,6 +63,7 @@ export async function readStats(
       points: pointsOf(total).map(({ counts, ...point }) => ({ ...point, ...latencyIn(counts) })),
     },
     rules: rules.sort((a, b) => b.allowed + b.refused - a.allowed - a.refused).slice(0, MOST_RULES),
+    complete: !series.has(OTHER_SERIES) && rules.length <= MOST_RULES,
   };
 }
 

@@ -85,6 +85,8 @@ export interface StatsView {
   };
   /** Rules with traffic in the window, most checks first, at most 1000. */
   readonly rules: readonly RuleStats[];
+  /** False if more rules had traffic: some are counted together, and a rule that is not listed may have had some. */
+  readonly complete: boolean;
 }
 
 /**
