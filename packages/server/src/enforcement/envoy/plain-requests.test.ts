@@ -255,7 +255,8 @@ test("with Envoy's files too, bytes, decisions and listener events equal those o
       await Promise.all([fast.limiter.close(), long.limiter.close()]);
     },
   );
-  await fc.assert(run, { numRuns: 100 });
+  // About 260 in a hundred runs, and once 200.
+  await fc.assert(run, { numRuns: 150 });
   expect(compared).toBeGreaterThan(200);
 });
 

@@ -110,9 +110,10 @@ export class SingleNodeStore implements Counters {
     const keys = charges.map(({ check }) => check.key);
     const vacant: string[] = [];
     charges.forEach(({ check, atMs, bookedMs = atMs, owed }, i) => {
-      const { maxWaitMs } = check.plan;
-      if (maxWaitMs > 0 && !isApart) vacant.push(turnsKey(check.key));
-      const vacantAt = maxWaitMs === 0 ? 0 : isApart ? -1 : guards.length + keys.length + vacant.length;
+      // The records of older instances do not name it: `undefined > 0` is false.
+      const hasTurns = check.plan.maxWaitMs > 0;
+      if (hasTurns && !isApart) vacant.push(turnsKey(check.key));
+      const vacantAt = !hasTurns ? 0 : isApart ? -1 : guards.length + keys.length + vacant.length;
       args.push(guards.length + i + 1, ...this.#policyArguments(check), check.cost, atMs, owed, vacantAt, bookedMs);
     });
     const all = [...guards, ...keys, ...vacant];
