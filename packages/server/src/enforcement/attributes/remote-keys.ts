@@ -19,11 +19,13 @@ export function remoteKeys(url: URL): JWTVerifyGetKey {
   let retryAtMonotonicMs = 0;
   const fetchUnlessDown: typeof fetch = async (input, init) => {
     if (performance.now() < retryAtMonotonicMs) throw new Error(`${url} did not answer lately`);
+    let answered = false;
     try {
-      return await fetch(input, init);
-    } catch (error) {
-      retryAtMonotonicMs = performance.now() + RETRY_AFTER_MS;
-      throw error;
+      const response = await fetch(input, init);
+      answered = response.ok;
+      return response;
+    } finally {
+      if (!answered) retryAtMonotonicMs = performance.now() + RETRY_AFTER_MS;
     }
   };
   // jose fills it at each fetch.
